@@ -1,0 +1,5 @@
+import sys
+
+from benchmarks.retrieval.suite import main
+
+sys.exit(main())

@@ -1,0 +1,5 @@
+import sys
+
+from benchmarks.speed.suite import main
+
+sys.exit(main())

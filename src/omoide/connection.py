@@ -1,0 +1,199 @@
+"""Where the parts meet: a URL becomes a connection with a sync and an async store.
+
+    redis://  rediss://  unix://             one server; one that reports cluster mode is used as a cluster
+    redis+cluster://h:p,h:p                  a cluster
+    redis+sentinel://h:p,h:p/name            the primary that sentinels name
+    embedded://  embedded:///some/folder     a server of our own, with its data in a folder
+
+Importing this module imports no client; `connect` does.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from omoide import settings
+from omoide.ops import port
+from omoide.ops.request import Partitions, ServerStatus
+
+if TYPE_CHECKING:
+    from omoide.ops.run import AsyncStore, Store
+    from omoide.stores.embedded import EmbeddedServer
+    from omoide.stores.redis.store import AsyncRedisStore, RedisStore
+
+_opening = threading.Lock()
+
+
+class Connection:
+    """A store behind one URL, for any number of threads and event loops.
+
+    Use it as the default (`omoide.connect` does that), or for a block: `with connection.use(): ...`.
+    As a context manager it closes itself.
+
+    Attributes:
+        url: Where it leads, without credentials.
+        namespace: What all its keys start with.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        namespace: str | None = None,
+        reader: str = "auto",
+        timeout: float | None = None,
+        cache_bytes: int | None = None,
+    ) -> None:
+        from urllib.parse import quote
+
+        from omoide.stores.redis.awire import AsyncWire
+        from omoide.stores.redis.keys import Keys
+        from omoide.stores.redis.store import AsyncRedisStore, Binding, RedisStore
+        from omoide.stores.redis.url import parse_url
+        from omoide.stores.redis.wire import SyncWire
+
+        binding = Binding(Keys(namespace or settings.namespace()), reader=reader, cache_bytes=cache_bytes)
+        target = parse_url(url or settings.store_url() or "embedded://")
+        self.namespace = binding.keys.namespace
+        self.url = target.safe_url
+        self._server: EmbeddedServer | None = None
+        if target.kind == "embedded":
+            from omoide.stores.embedded import EmbeddedServer
+
+            self._server = EmbeddedServer.acquire(target.folder)
+            self.url = f"embedded://{self._server.folder}"
+            target = parse_url(f"unix://{quote(str(self._server.socket_path))}")
+        wire = SyncWire(target, timeout=timeout or settings.call_timeout())
+        self._store = RedisStore(wire, binding)
+        self._astore = AsyncRedisStore(AsyncWire(wire), binding)
+        try:
+            self.capabilities = wire.capabilities()
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"<Connection {self.url} {self.namespace}>"
+
+    @property
+    def store(self) -> Store:
+        """The blocking store."""
+        return self._store
+
+    @property
+    def astore(self) -> AsyncStore:
+        """The async store."""
+        return self._astore
+
+    @property
+    def round_trips(self) -> int:
+        """Round trips so far, one per node and call."""
+        return self._store.wire.round_trips
+
+    def use(self) -> Any:
+        """Context manager: this connection within a block, in this thread or task."""
+        return port.using(self)
+
+    def close(self) -> None:
+        """Close idle connections and give up the embedded server; a default connection is unbound."""
+        self._store.close()
+        self._unbind()
+
+    async def aclose(self) -> None:
+        """`close`, the running loop's connections included."""
+        await self._astore.close()
+        self.close()
+
+    def _unbind(self) -> None:
+        if port.bound() is self:
+            port.bind(None)
+        if self._server is not None:
+            self._server.release()
+            self._server = None
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def connect(
+    url: str | None = None,
+    *,
+    namespace: str | None = None,
+    reader: str = "auto",
+    timeout: float | None = None,
+    cache_bytes: int | None = None,
+) -> Connection:
+    """Open a connection and make it the default of this process.
+
+    Args:
+        url: See above. None: `OMOIDE_URL`, else the embedded server with its data in the user's data folder.
+        namespace: First part of every key. None: `OMOIDE_NAMESPACE`, else `omoide`.
+        reader: Who ranks: `client` (from a validated cache), `server` (in Lua), or `auto`: the server for a
+            partition's first recall in this process, then the client.
+        timeout: Seconds a call may take, connecting included. None: `OMOIDE_TIMEOUT`, else 5.
+        cache_bytes: Budget of the client cache, by default 256 MiB.
+    Raises:
+        StoreUnavailableError: no server answers.
+        CapabilityError: the server is older than Redis 7.0 or Valkey 7.2, or there is no embedded one here.
+    Cost: one round trip; starting the embedded server about 0.1 s.
+    """
+    connection = Connection(
+        url, namespace=namespace, reader=reader, timeout=timeout, cache_bytes=cache_bytes
+    )
+    port.bind(connection)
+    return connection
+
+
+def open_default() -> Connection:
+    """The connection of a program that never called `connect`; opened once."""
+    with _opening:
+        bound = port.bound()
+        return bound if isinstance(bound, Connection) else connect()
+
+
+def status(model: str | None = None) -> dict[str, Any]:
+    """What is stored: the server, every partition with its live records and counters, the client cache.
+
+    Args:
+        model: Only partitions of the model of this name.
+    Returns:
+        dict with `url`, `namespace`, `server` and `partitions` (list of dict, sorted).
+    Cost: scans the keys of every primary; one round trip per 256 partitions.
+    """
+    connection = port.current()
+    facts = connection.store.execute(ServerStatus())
+    return _status(connection, facts, connection.store.execute(Partitions(model)))
+
+
+async def astatus(model: str | None = None) -> dict[str, Any]:
+    """`status`, async."""
+    connection = port.current()
+    facts = await connection.astore.execute(ServerStatus())
+    return _status(connection, facts, await connection.astore.execute(Partitions(model)))
+
+
+def _status(connection: Any, facts: dict[str, Any], partitions: Any) -> dict[str, Any]:
+    return {
+        "url": getattr(connection, "url", ""),
+        "namespace": getattr(connection, "namespace", ""),
+        "server": facts,
+        "partitions": [
+            {
+                "model": part.model,
+                "partition": list(part.values),
+                "live": part.live,
+                "dead_rows": part.dead,
+                "rows": part.rows,
+                "version": part.version,
+                "counters": dict(sorted(part.counters.items())),
+            }
+            for part in partitions
+        ],
+    }

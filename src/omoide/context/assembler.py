@@ -1,0 +1,331 @@
+"""Context assembly: from a question to a block of memories that fits the prompt.
+
+    query ─▶ screen ─▶ rank (1-2 round trips) ─▶ pack and render ─▶ deliver (1) ─▶ AssemblyResult
+
+    mode       ranks by                                           needs
+    lexical    the text of the query, confidence and importance   BM25Field
+    hybrid     text and meaning                                   BM25Field, EmbeddingField
+    composite  relevance and confidence; ignores the query        nothing
+    auto       the first of hybrid, lexical, composite that the model has fields for
+
+A query that matches nothing returns nothing. `fallback="recent"` asks for the newest memories
+instead, and the metadata says when it was used. Delivery is noted after the recall, under a turn
+id, so that outcomes can be reported by another process; a delivery that fails does not undo the
+recall: the result has no turn id and its metadata says why.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from omoide.context import render
+from omoide.context.block import Block, build
+from omoide.context.result import AssemblyResult
+from omoide.core.budget import TokenCounter, estimate_tokens
+from omoide.errors import QueryError, StoreError, StoreTimeoutError
+from omoide.model.instance import spec_of
+from omoide.model.partition import check_ids, scope_of_call
+from omoide.model.schema import ModelSpec, Scope
+from omoide.ops import port, search
+from omoide.ops.lookups import ALL, narrow, without
+from omoide.ops.request import Match
+from omoide.ops.run import Plan, arun, run
+from omoide.types import Seconds
+
+if TYPE_CHECKING:
+    from omoide.ops.model import Model
+
+MODES = ("auto", "lexical", "hybrid", "composite")
+FALLBACKS = (None, "recent")
+
+_log = logging.getLogger("omoide.context")
+_warned: set[str] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One assembly, checked: what to ask and how to fit it."""
+
+    scope: Scope
+    match: Match
+    question: search.Question
+    mode: str
+    max_items: int
+    max_tokens: int
+    explain: bool
+
+
+class ContextAssembler:
+    """Recall memories of one model for a prompt.
+
+    Args:
+        model: A Model class.
+        mode: `auto`, `lexical`, `hybrid` or `composite`.
+        max_items: Most memories; default: the model's `Defaults`, 8.
+        max_tokens: Most tokens of `formatted`, header included; default: the model's, 800.
+        token_counter: text -> tokens; default `estimate_tokens`.
+        format: `content` (bullets), `structured` (JSON), `xml` or `natural`.
+        fallback: None, or `recent`: the newest memories when the query matches none.
+        deadline: Seconds for a whole call, or None for the connection's own timeout.
+        track: Note deliveries: the access statistics, and the turn id for later outcomes.
+    Raises:
+        QueryError: an option that is not one of these, or a mode the model lacks a field for.
+    """
+
+    def __init__(
+        self,
+        model: type[Model],
+        *,
+        mode: str = "auto",
+        max_items: int | None = None,
+        max_tokens: int | None = None,
+        token_counter: TokenCounter | None = None,
+        format: str = "content",
+        fallback: str | None = None,
+        deadline: Seconds | None = None,
+        track: bool = True,
+    ) -> None:
+        self.model = model
+        self.spec = spec = spec_of(model)
+        self.mode = _resolve(spec, mode)
+        defaults = model.__omoide_defaults__
+        self.max_items = _number("max_items", defaults.max_items if max_items is None else max_items, 1)
+        self.max_tokens = _number("max_tokens", defaults.max_tokens if max_tokens is None else max_tokens, 0)
+        self.token_counter = estimate_tokens if token_counter is None else token_counter
+        self.format = _choice("format", format, render.FORMATS)
+        self.fallback = _choice("fallback", fallback, FALLBACKS)
+        self.deadline = deadline
+        self.track = track
+
+    def assemble(
+        self,
+        query: str,
+        *,
+        max_items: int | None = None,
+        max_tokens: int | None = None,
+        explain: bool = False,
+        exclude: Iterable[str] = (),
+        **filters: Any,
+    ) -> AssemblyResult:
+        """Recall for a query.
+
+        Args:
+            query: Text in any script; its first 4,096 characters and 64 distinct terms count.
+            max_items, max_tokens: Override the assembler's for this call.
+            explain: Put the named parts of every score, and what was cut, in `metadata["explain"]`.
+            exclude: Ids to leave out.
+            filters: The partition by its field names, and the filters of `Model.query.filter`
+                that an index answers.
+        Raises:
+            QueryError: not a string, no partition, or a filter without an index.
+            StoreUnavailableError, StoreTimeoutError: an outage is never "no memories".
+        Cost: 1 round trip (2 when nothing is cached), and 1 more to note the delivery.
+        """
+        plan = self._plan(query, max_items, max_tokens, explain, exclude, filters)
+        with port.deadline(self.deadline):
+            return run(plan, port.current().store)
+
+    async def aassemble(
+        self,
+        query: str,
+        *,
+        max_items: int | None = None,
+        max_tokens: int | None = None,
+        explain: bool = False,
+        exclude: Iterable[str] = (),
+        **filters: Any,
+    ) -> AssemblyResult:
+        """Async twin of `assemble`."""
+        plan = self._plan(query, max_items, max_tokens, explain, exclude, filters)
+        with port.deadline(self.deadline):
+            return await arun(plan, port.current().astore)
+
+    def _plan(
+        self,
+        query: str,
+        max_items: int | None,
+        max_tokens: int | None,
+        explain: bool,
+        exclude: Iterable[str],
+        filters: dict[str, Any],
+    ) -> Plan[AssemblyResult]:
+        """Check a call before its first request, then hand back its plan."""
+        scope, match = self._where(exclude, filters)
+        defaults = self.model.__omoide_defaults__
+        call = _Call(
+            scope=scope,
+            match=match,
+            question=search.screen(
+                query,
+                self.spec.text.analyzer if self.spec.text else None,
+                max_chars=defaults.query_chars,
+                max_terms=defaults.query_terms,
+            ),
+            mode=self.mode,
+            max_items=self.max_items if max_items is None else _number("max_items", max_items, 1),
+            max_tokens=self.max_tokens if max_tokens is None else _number("max_tokens", max_tokens, 0),
+            explain=explain,
+        )
+        if self.mode == "composite" and query.strip():
+            _warn_ignored(self.spec.name)
+        return self._steps(call)
+
+    def _where(self, exclude: Iterable[str], filters: dict[str, Any]) -> tuple[Scope, Match]:
+        """The partition a call names, and its filters as indexes answer them."""
+        spec = self.spec
+        scope = scope_of_call(
+            spec, {name: value for name, value in filters.items() if name in spec.partition_by}, "assemble"
+        )
+        lookups = {name: value for name, value in filters.items() if name not in spec.partition_by}
+        conditions = narrow(ALL, spec, lookups, scan=False)
+        if conditions.ids is not None:
+            raise QueryError(f"{spec.name}: recall does not filter by id", hint="use Model.query.get_many")
+        left_out = (exclude,) if isinstance(exclude, str) else tuple(exclude)
+        return scope, without(conditions, check_ids(spec, left_out)).match
+
+    def _steps(self, call: _Call) -> Plan[AssemblyResult]:
+        started = perf_counter()
+        ranking = yield from self._rank(call)
+        ranked = perf_counter()
+        block = build(
+            self.model,
+            ranking.hits,
+            format=self.format,
+            max_tokens=call.max_tokens,
+            count=self.token_counter,
+        )
+        packed = perf_counter()
+        turn, note = yield from self._deliver(call, block)
+        metadata = _describe(call, ranking, block)
+        metadata["round_trips"] += 1 if turn or note else 0
+        metadata.update(note)
+        metadata["timings"] = {
+            "rank_ms": _ms(ranked - started),
+            "pack_ms": _ms(packed - ranked),
+            "deliver_ms": _ms(perf_counter() - packed),
+        }
+        return AssemblyResult(list(block.records), block.text, metadata, turn, block.items)
+
+    def _rank(self, call: _Call) -> Plan[search.Ranking]:
+        if call.mode == "composite":
+            return (
+                yield from search.rank_without_query(
+                    call.scope, limit=call.max_items, match=call.match, explain=call.explain
+                )
+            )
+        return (
+            yield from search.rank(
+                call.scope,
+                call.question,
+                limit=call.max_items,
+                match=call.match,
+                explain=call.explain,
+                fallback=self.fallback,
+            )
+        )
+
+    def _deliver(self, call: _Call, block: Block) -> Plan[tuple[str | None, dict[str, Any]]]:
+        """Note the delivery; the turn id and what the metadata should say of it."""
+        redacted = call.question.redacted
+        turn = None
+        try:
+            if self.track and block.items:
+                turn = new_turn()
+                yield from search.deliver(call.scope, turn, (item.id for item in block.items), redacted)
+            elif redacted:
+                yield from search.count_redactions(call.scope, redacted)
+                return None, {"query_counted": True}
+        except StoreError as error:
+            reason = "timeout" if isinstance(error, StoreTimeoutError) else "unavailable"
+            _log.warning("delivery of recalled memories was not noted: %s", reason)
+            return None, {"delivery_error": reason}
+        return turn, {}
+
+
+def new_turn() -> str:
+    """A fresh turn id: 32 hexadecimal digits, ordered by time."""
+    import uuid_utils
+
+    return str(uuid_utils.uuid7().hex)
+
+
+def _describe(call: _Call, ranking: search.Ranking, block: Block) -> dict[str, Any]:
+    """What the metadata says of a recall; the delivery completes `round_trips`."""
+    question = call.question
+    by_query = 0 if ranking.fallback else len(ranking.hits)
+    metadata: dict[str, Any] = {
+        "mode": call.mode,
+        "reader": ranking.reader,
+        "round_trips": ranking.round_trips,
+        "matched": by_query,
+        "live": ranking.live,
+        "considered": len(ranking.hits),
+        "delivered": len(block.items),
+        "tokens": block.tokens,
+        "cut": block.cut,
+        "dropped": [list(pair) for pair in block.dropped],
+        "terms": [] if call.mode == "composite" else list(question.terms),
+        "fallback_used": ranking.fallback,
+        "query_redacted": question.redacted,
+    }
+    if question.cut:
+        metadata["query_cut"] = question.cut
+    if question.terms_cut and call.mode != "composite":
+        metadata["query_terms_cut"] = question.terms_cut
+    if ranking.skipped:
+        metadata["arms_skipped"] = list(ranking.skipped)
+    if call.mode == "composite":
+        metadata["query_ignored"] = True
+    if call.explain:
+        reasons = dict(block.dropped)
+        metadata["explain"] = {
+            hit.record.id: {
+                "score": hit.score,
+                "text": hit.text,
+                "parts": dict(hit.parts),
+                "dropped": reasons.get(hit.record.id),
+            }
+            for hit in ranking.hits
+        }
+    return metadata
+
+
+def _warn_ignored(name: str) -> None:
+    """Say once a model that composite recall does not read the query."""
+    if name not in _warned:
+        _warned.add(name)
+        _log.warning("%s: composite recall ignores the query; a BM25Field would use it", name)
+
+
+def _resolve(spec: ModelSpec, mode: str) -> str:
+    _choice("mode", mode, MODES)
+    if mode == "auto":
+        return "lexical" if spec.text is not None else "composite"
+    if mode in ("lexical", "hybrid") and spec.text is None:
+        raise QueryError(f"{spec.name}: mode {mode!r} needs a BM25Field", hint="or use mode='composite'")
+    if mode == "hybrid":
+        raise QueryError(f"{spec.name}: mode 'hybrid' needs an EmbeddingField", hint="use mode='lexical'")
+    return mode
+
+
+def _choice(option: str, value: Any, choices: tuple[Any, ...]) -> Any:
+    if value not in choices:
+        raise QueryError(f"{option} is one of {', '.join(map(repr, choices))}")
+    return value
+
+
+def _number(option: str, value: int, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise QueryError(f"{option} is a whole number, at least {least}")
+    return value
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)
+
+
+__all__ = ["FALLBACKS", "MODES", "ContextAssembler", "new_turn"]

@@ -1,0 +1,45 @@
+-- copy: re-index one record into the shadow, with what the store itself knows of it
+-- KEYS: head
+-- ARGV: plan (as for save, with token, lease, row, old_rate), footprint, body
+-- Returns: 1 copied, 0 skipped (gone or changed meanwhile: the change has reached the shadow), -1 the rebuild is over
+-- Cost: O(distinct terms)
+-- Include: put
+local plan, foot_bytes, body = cmsgpack.unpack(ARGV[1]), ARGV[2], ARGV[3]
+local foot = cmsgpack.unpack(foot_bytes)
+
+-- The instant of the last touch, back from the decay order of the old half-life
+local function touched(row, base)
+  local z = tonumber(call('ZSCORE', P.d, row))
+  if not plan.old_rate then return z end
+  if z < NEVER / 2 then return z - NEVER end
+  if base <= 0 then return nil end
+  return (z - math.log(base)) / plan.old_rate + EPOCH
+end
+
+return atomically(function()
+  local now = clock()
+  local H = read_head(P)
+  local S, G
+  if H then S, G = open_shadow(P, H, now) end
+  if not S or H.shadow ~= plan.token then return -1 end
+  local result = 0
+  if call('HGET', P.m, plan.id) == tostring(plan.row) and call('HEXISTS', S.m, plan.id) == 0 then
+    local _, confidence, _, base, _, _, version, time =
+      unpack_bytes('<I2I2I4fI4I4I4i8', call('GETRANGE', P.a, plan.row * 32, plan.row * 32 + 31))
+    local expires = call('ZSCORE', P.e, plan.row)
+    local old_foot = call('HGET', P.f, plan.row)
+    plan.operation = string.sub(old_foot, 1, 16)
+    local row = put(S, G, plan, foot, foot_bytes, body, {
+      version = version, confidence = confidence, time = time, statistics = call('HGET', P.c, plan.row) or nil,
+      touched = touched(plan.row, base), expires = expires and tonumber(expires) or nil,
+      evicted = unpack_bytes('<I2', old_foot, 17), copied = true,
+    }, now)
+    copy_edges(P, plan.row, S, row)
+    result = 1
+  end
+  hset(S.h, 'copied', plan.row)
+  close(S, G)
+  H.lease = now + plan.lease
+  hset(P.h, 'lease', H.lease)
+  return result
+end)

@@ -1,0 +1,65 @@
+-- fetch: what a client reader lacks, and the records it expects to return
+-- KEYS: head
+-- ARGV: plan (MessagePack map: gen, v (0 unless all terms are known up to there), have (rows held), log (position in the change log), terms, since (row per term),
+--   rows (records wanted), whole (all short lists too))
+-- Returns: gen, v, n, sdl, next, log end, now, first row of the attributes, attributes, intervals, changed rows,
+--   changed attributes, changed intervals, per term live count and postings (none at all when v is the same), records, vocabulary, fingerprint | nothing for no partition
+-- Cost: O(terms + records) when the client is up to date; else plus the bytes it lacks, attributes at most 1 MiB
+-- Include: records
+local plan = cmsgpack.unpack(ARGV[1])
+local H = read_head(P)
+if not H then return {} end
+check_companions(P, H)
+
+local PIECE = 32768 -- attribute rows in 1 MiB
+local same = plan.gen == H.gen
+local log = H.x0 + redis.call('STRLEN', P.x) / 4
+local have = same and plan.log >= H.x0 and plan.have or 1
+local timed = redis.call('EXISTS', P.w) == 1
+
+local function column(first, last)
+  if first > last then return '', '' end
+  return redis.call('GETRANGE', P.a, first * 32, last * 32 + 31),
+    timed and redis.call('GETRANGE', P.w, first * 24, last * 24 + 23) or ''
+end
+
+local attributes, intervals = column(have, math.min(H.next, have + PIECE) - 1)
+
+-- Rows that changed since the client looked, each once
+local changed, changed_attributes, changed_intervals = {}, {}, {}
+if have > 1 and log > plan.log then
+  local entries, seen, n = redis.call('GETRANGE', P.x, (plan.log - H.x0) * 4, -1), {}, 0
+  for at = 1, #entries, 4 do
+    local row = struct.unpack('<I4', entries, at)
+    if row < have and not seen[row] then
+      seen[row], n = true, n + 1
+      changed[n] = struct.pack('<I4', row)
+      changed_attributes[n], changed_intervals[n] = column(row, row)
+    end
+  end
+end
+
+local lists, terms = {}, same and plan.v == H.v and {} or plan.terms
+local tails = hmget(P.t, terms)
+for i = 1, #terms do
+  local tail = tails[i]
+  if tail then
+    local _, _, _, _, live = parse_tail(tail)
+    lists[2 * i - 1], lists[2 * i] = live, postings_since(P, terms[i], tail, same and plan.since[i] or 0)
+  else
+    lists[2 * i - 1], lists[2 * i] = 0, ''
+  end
+end
+
+local vocabulary = false
+if plan.whole and redis.call('HLEN', P.t) <= 4096 then vocabulary = redis.call('HGETALL', P.t) end
+
+local wanted, rows = {}, same and plan.rows or {}
+local now = clock()
+for i = 1, #rows do
+  if not expired(P, rows[i], now) then wanted[#wanted + 1] = rows[i] end
+end
+
+return { H.gen, H.v, H.n, string.format('%d', H.sdl), H.next, log, now, have, attributes, intervals,
+  table.concat(changed), table.concat(changed_attributes), table.concat(changed_intervals), lists,
+  #wanted > 0 and read_records(P, wanted) or {}, vocabulary, H.fingerprint }

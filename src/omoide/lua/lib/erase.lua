@@ -1,0 +1,84 @@
+-- erase: the one routine that takes a record out, with all its traces
+-- Include: journal partition postings graph
+--
+-- A footprint (field `row` of `f`) says what a record left behind: 16 bytes operation id, u16 evicted
+-- by that write, then a MessagePack list: id, terms, unique digests, session, author, entities.
+
+local function footprint_of(Q, row)
+  local data = call('HGET', Q.f, row)
+  if not data then error('CORRUPT a footprint is missing', 0) end
+  local foot = cmsgpack.unpack(string.sub(data, 19))
+  return { id = foot[1], terms = foot[2], unique = foot[3], session = foot[4], author = foot[5], entities = foot[6],
+    operation = string.sub(data, 1, 16), evicted = unpack_bytes('<I2', data, 17) }
+end
+
+-- Session and author names have ordinals with a count of their records: name -> u32 ordinal, u32 count
+local function take_ordinal(Q, H, name)
+  if not name then return 0 end
+  local data = call('HGET', Q.k, name)
+  local ordinal, count
+  if data then
+    ordinal, count = unpack_bytes('<I4I4', data)
+  else
+    H.ordinals = H.ordinals + 1
+    ordinal, count = H.ordinals, 0
+  end
+  hset(Q.k, name, pack('<I4I4', ordinal, count + 1))
+  return ordinal
+end
+
+local function give_ordinal(Q, name)
+  if not name then return end
+  local data = call('HGET', Q.k, name)
+  if not data then error('CORRUPT an ordinal is missing', 0) end
+  local ordinal, count = unpack_bytes('<I4I4', data)
+  if count <= 1 then hdel(Q.k, name) else hset(Q.k, name, pack('<I4I4', ordinal, count - 1)) end
+end
+
+local function tell(Q, row) append(Q.x, pack('<I4', row)) end
+
+-- Returns the id of the erased record and how many terms it had.
+local function erase(Q, H, row)
+  row = tonumber(row)
+  local foot = footprint_of(Q, row)
+  null_postings(Q, row, foot.terms)
+  for i = 1, #foot.unique do
+    if call('HGET', Q.q, foot.unique[i]) == tostring(row) then hdel(Q.q, foot.unique[i]) end
+  end
+  for i = 1, #foot.entities do forget_entity(Q, row, foot.entities[i]) end
+  drop_edges(Q, row)
+  give_ordinal(Q, foot.session)
+  give_ordinal(Q, foot.author)
+  if call('HGET', Q.m, foot.id) == tostring(row) then hdel(Q.m, foot.id) end
+  hdel(Q.r, row)
+  hdel(Q.f, row)
+  hdel(Q.c, row)
+  zrem(Q.d, row)
+  zrem(Q.e, row)
+  local length = unpack_bytes('<I4', call('GETRANGE', Q.a, row * 32 + 4, row * 32 + 7))
+  setrange(Q.a, row * 32, '\1' .. string.rep('\0', 31))
+  if call('STRLEN', Q.w) > row * 24 then setrange(Q.w, row * 24, string.rep('\0', 24)) end
+  tell(Q, row)
+  H.n, H.dead, H.sdl = H.n - 1, H.dead + 1, H.sdl - length
+  return foot.id, #foot.terms
+end
+
+-- Erase in the partition and in its shadow, when there is one.
+local function erase_both(Q, H, S, G, row)
+  local id, terms = erase(Q, H, row)
+  local copy = S and call('HGET', S.m, id)
+  if copy then erase(S, G, copy) end
+  return id, terms
+end
+
+-- Up to `limit` records that are due; a long record counts for many, so that one write stays short.
+local function erase_due(Q, H, S, G, now, limit)
+  local due, budget, erased = call('ZRANGEBYSCORE', Q.e, '-inf', now, 'LIMIT', 0, limit), 2048, {}
+  for i = 1, #due do
+    if budget <= 0 then break end
+    local _, terms = erase_both(Q, H, S, G, due[i])
+    budget = budget - terms
+    erased[i] = due[i]
+  end
+  return erased
+end

@@ -1,0 +1,45 @@
+-- partition: the keys of one partition, its head and its clock
+--
+-- KEYS[1] is the head key; every other key is the same name with another last letter, so all of
+-- them share the hash tag and the slot. The shadow of a partition under rebuild has `~` before the letter.
+local EPOCH = 1577836800 -- seconds; origin of the decay order (2020-01-01)
+local NEVER = -1e13 -- decay order of a base score <= 0: below every positive one, by last touch
+local MAX_ROW = 4177919
+
+local key_names = {
+  __index = function(self, letter)
+    local name = self.base .. letter
+    rawset(self, letter, name)
+    return name
+  end,
+}
+
+local function keys_of(base) return setmetatable({ base = base }, key_names) end
+
+local BASE = string.sub(KEYS[1], 1, -2)
+local P = keys_of(BASE)
+
+local function clock()
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+local HEAD = { 'format', 'fingerprint', 'next', 'n', 'sdl', 'dead', 'gen', 'v', 'x0', 'ordinals', 'shadow', 'lease', 'until' }
+
+-- The head as a table of numbers (format, fingerprint, gen and shadow stay text), or nil.
+local function read_head(Q)
+  local v = redis.call('HMGET', Q.h, unpack(HEAD))
+  if not v[3] then return nil end
+  return {
+    format = v[1], fingerprint = v[2], next = tonumber(v[3]), n = tonumber(v[4]), sdl = tonumber(v[5]),
+    dead = tonumber(v[6]), gen = v[7], v = tonumber(v[8]), x0 = tonumber(v[9]), ordinals = tonumber(v[10]),
+    shadow = v[11] or '', lease = tonumber(v[12] or 0), ['until'] = tonumber(v[13] or 0),
+  }
+end
+
+-- A head without its companions means that keys were evicted or deleted from outside.
+local function check_companions(Q, H)
+  if redis.call('STRLEN', Q.a) ~= (H.next > 1 and H.next * 32 or 0) or redis.call('HLEN', Q.m) ~= H.n or redis.call('HLEN', Q.r) ~= H.n then
+    error('CORRUPT a key of the partition is missing or damaged', 0)
+  end
+end

@@ -1,0 +1,49 @@
+-- put: give a record its row and write every index entry of it
+-- Include: head erase
+--
+-- plan.carry says what an update keeps of the row it replaces: version, time, confidence, statistics, touch.
+
+local STATISTICS = '<ddI4I4I4i8' -- alpha, beta, corroborations, contradictions, accesses, last access (ms)
+
+-- The base score is the importance column (f32). Without a decay field the order is that of touching.
+local function decay_order(rate, base, touched)
+  if not rate then return touched end
+  if base > 0 then return math.log(base) + rate * (touched - EPOCH) end
+  return NEVER + touched
+end
+
+-- Uniqueness has been checked; the old row, if any, is erased by the caller afterwards.
+local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
+  local row = H.next
+  if row > MAX_ROW then error('FULL the partition has no rows left: reindex it', 0) end
+  H.next, H.n, H.sdl = row + 1, H.n + 1, H.sdl + plan.length
+  local attributes = pack('<I2I2I4fI4I4I4i8', plan.flags, carry.confidence or plan.confidence, plan.length, plan.importance,
+    take_ordinal(Q, H, foot[4]), take_ordinal(Q, H, foot[5]), carry.version, plan.time or carry.time or now)
+  setrange(Q.a, row * 32, attributes)
+  hset(Q.m, foot[1], row)
+  hset(Q.r, row, body)
+  hset(Q.f, row, plan.operation .. pack('<I2', carry.evicted or 0) .. foot_bytes)
+  if #foot[2] > 0 then append_postings(Q, row, foot[2], plan.codes) end
+  zadd(Q.d, string.format('%.17g', decay_order(plan.rate, plan.importance, carry.touched or now / 1000)), row)
+  local statistics = carry.statistics or plan.statistics
+  if statistics then hset(Q.c, row, statistics) end
+  for i = 1, #foot[3] do hset(Q.q, foot[3][i], row) end
+  for i = 1, #foot[6] do name_entity(Q, row, foot[6][i], not carry.copied) end
+  local expires = carry.expires or (plan.ttl and now + plan.ttl)
+  if expires then zadd(Q.e, string.format('%.17g', expires), row) end
+  local interval = ''
+  if plan.interval then
+    interval = pack('<i8i8i8', expires or 0, 0, 0)
+    setrange(Q.w, row * 24, interval)
+  end
+  return row, attributes, interval
+end
+
+-- The edges of a record, to those of its neighbours that the shadow holds already
+local function copy_edges(Q, row, S, copy)
+  local rows, weights, n = edges_of(Q, row)
+  for i = 1, n do
+    local neighbour = call('HGET', S.m, footprint_of(Q, rows[i]).id)
+    if neighbour then add_edge(S, copy, tonumber(neighbour), weights[i]) end
+  end
+end

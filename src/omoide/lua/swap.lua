@@ -1,0 +1,26 @@
+-- swap: put a finished shadow in the partition's place; edges, counters and turns stay
+-- KEYS: head
+-- ARGV: token
+-- Returns: live records, or -1 when the rebuild is over
+-- Cost: O(1); the old keys are freed in the background
+-- Include: head erase
+return atomically(function()
+  local now = clock()
+  local H = read_head(P)
+  local S, G
+  if H then S, G = open_shadow(P, H, now) end
+  if not S or H.shadow ~= ARGV[1] then return -1 end
+  if G.n ~= H.n then error('CORRUPT the rebuilt partition holds another number of records', 0) end
+  G.v, G.shadow, G.lease = H.v, '', 0
+  close(S, G)
+  hdel(S.h, 'copied')
+  local old, aside = keys_of(P.base .. '-'), {}
+  for i = 1, #RECORD_LETTERS do
+    aside[i] = old[RECORD_LETTERS[i]]
+    rename(P[RECORD_LETTERS[i]], aside[i])
+  end
+  for i = 1, #RECORD_LETTERS do rename(S[RECORD_LETTERS[i]], P[RECORD_LETTERS[i]]) end
+  settle_expiry(P, G)
+  call('UNLINK', unpack(aside))
+  return G.n
+end)

@@ -1,0 +1,1 @@
+"""Declarative models: fields, options, and the frozen `ModelSpec` a class becomes."""

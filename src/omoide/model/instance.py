@@ -1,0 +1,270 @@
+"""One record in memory: values by field name, and what the store said of it.
+
+class ──__init_subclass__──▶ ModelSpec        (once, when a class is defined)
+keywords ──__init__──▶ instance ──draft()──▶ Draft ──▶ a write
+stored record ──from_record()──▶ instance     (values are converted when first read)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, Self
+
+from omoide.errors import FieldError, ModelError
+from omoide.model import registry
+from omoide.model.build import build_spec, gates_of
+from omoide.model.defaults import Defaults
+from omoide.model.draft import Draft
+from omoide.model.meta import read_options
+from omoide.model.partition import scope_of_values
+from omoide.model.schema import ModelSpec, Scope
+from omoide.types import Milliseconds, Stored
+
+EXACT_BYTES = 512
+"""Longest value, in UTF-8 bytes, that an equality index holds."""
+
+_FLOAT32_MAX = 3.4e38
+
+
+class StoredRecord(Protocol):
+    """What a store tells of a record (`omoide.ops.request.Record`)."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def values(self) -> dict[str, Any]: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def time_ms(self) -> Milliseconds: ...
+    @property
+    def importance(self) -> float: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def corroborations(self) -> int: ...
+    @property
+    def contradictions(self) -> int: ...
+    @property
+    def access_count(self) -> int: ...
+    @property
+    def accessed_ms(self) -> Milliseconds: ...
+    @property
+    def relevance(self) -> float | None: ...
+    @property
+    def expires_ms(self) -> Milliseconds: ...
+
+
+@dataclass(slots=True)
+class State:
+    """What an instance knows of its stored record.
+
+    `raw`: stored forms not converted yet. `extra`: stored values no field of this class names.
+    `record` is None until the instance was loaded.
+    """
+
+    stored: bool = False
+    version: int = 0
+    raw: Mapping[str, Stored] = field(default_factory=dict)
+    extra: dict[str, Stored] = field(default_factory=dict)
+    record: StoredRecord | None = None
+    confidence: float | None = None
+    generated_id: bool = False
+
+
+class Instance:
+    """Declarative base without I/O; `omoide.Model` adds the store."""
+
+    __omoide_spec__: ClassVar[ModelSpec | None] = None
+    __omoide_defaults__: ClassVar[Defaults] = Defaults()
+    __omoide_gates__: ClassVar[tuple[Any, ...]] = ()
+    max_records_per_partition: ClassVar[int | None] = None
+    cap_is_default: ClassVar[bool] = False
+    _omoide: State
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        meta = read_options(cls)
+        cls.__omoide_defaults__ = meta.defaults
+        cls.__omoide_gates__ = gates_of(cls)
+        if meta.abstract:
+            cls.__omoide_spec__ = None
+            return
+        spec = build_spec(cls, meta)
+        registry.register(spec.name, cls)
+        cls.__omoide_spec__ = spec
+
+    def __init__(self, **values: Any) -> None:
+        spec = spec_of(type(self))
+        self.__dict__["_omoide"] = State()
+        for name, attribute in spec.fields.items():
+            if name in values:
+                attribute.__set__(self, values.pop(name))
+            else:
+                attribute.prime(self)
+        if values:
+            raise FieldError(
+                spec.name, next(iter(values)), "no such field", hint=f"fields: {', '.join(spec.fields)}"
+            )
+
+    @classmethod
+    def from_record(cls, record: StoredRecord) -> Self:
+        """An instance of a stored record. Cost: no I/O; values are converted when first read."""
+        instance = cls.__new__(cls)
+        instance.__dict__["_omoide"] = State()
+        instance.absorb(record)
+        return instance
+
+    def absorb(self, record: StoredRecord) -> None:
+        """Take over a stored record; values set on the instance are forgotten."""
+        spec = spec_of(type(self))
+        raw = dict(record.values)
+        for old, new in spec.aliases.items():
+            if old in raw:
+                renamed = raw.pop(old)
+                raw.setdefault(new, renamed)
+        raw[spec.id_field] = record.id
+        self.__dict__.clear()
+        self.__dict__["_omoide"] = State(
+            stored=True,
+            version=record.version,
+            raw=raw,
+            extra={name: value for name, value in raw.items() if name not in spec.fields},
+            record=record,
+        )
+
+    def __omoide_associations__(self) -> Any:
+        """The association graph of this record; needs a store."""
+        raise ModelError(f"{type(self).__name__} has no store")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and not hasattr(type(self), name):
+            raise FieldError(type(self).__name__, name, "no such field")
+        object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is not type(self):
+            return NotImplemented
+        mine = identity(self)
+        return None not in mine and mine == identity(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), identity(self)))
+
+    def __repr__(self) -> str:
+        spec = spec_of(type(self))
+        names = (*spec.partition_by, spec.id_field)
+        shown = ", ".join(f"{name}={value!r}" for name, value in zip(names, identity(self), strict=True))
+        return f"<{type(self).__name__} {shown}>"
+
+
+def spec_of(cls: type[Instance]) -> ModelSpec:
+    """The spec of a concrete model.
+
+    Raises:
+        ModelError: the class is abstract.
+    """
+    spec = cls.__omoide_spec__
+    if spec is None:
+        raise ModelError(f"{cls.__name__} is abstract", hint="define a subclass of it")
+    return spec
+
+
+def identity(instance: Instance) -> tuple[Any, ...]:
+    """Partition values and id; None for what has no value yet."""
+    spec = spec_of(type(instance))
+    return tuple(getattr(instance, name, None) for name in (*spec.partition_by, spec.id_field))
+
+
+def id_of(instance: Instance) -> str:
+    """The id of a record.
+
+    Raises:
+        FieldError: it has none.
+    """
+    spec = spec_of(type(instance))
+    value = getattr(instance, spec.id_field, None)
+    spec.fields[spec.id_field].verify(value, spec.name)
+    return str(value)
+
+
+def scope_of(instance: Instance) -> Scope:
+    """The partition an instance belongs to.
+
+    Raises:
+        FieldError: a partition value is missing or cannot be one.
+    """
+    spec = spec_of(type(instance))
+    return scope_of_values(spec, {name: getattr(instance, name, None) for name in spec.partition_by})
+
+
+def stored_values(instance: Instance) -> dict[str, Stored]:
+    """Every stored value of the record, checked, sorted by name; unknown stored ones included.
+
+    Raises:
+        FieldError: a value breaks a rule of its field.
+    """
+    spec = spec_of(type(instance))
+    held = instance.__dict__
+    state = instance._omoide
+    values: dict[str, Stored] = dict(state.extra)
+    for name, attribute in spec.fields.items():
+        if not attribute.stored:
+            continue
+        if name not in held and name in state.raw:
+            values[name] = state.raw[name]
+            continue
+        value = getattr(instance, name, None)
+        attribute.verify(value, spec.name)
+        values[name] = None if value is None else attribute.to_stored(value)
+    return dict(sorted(values.items()))
+
+
+def add_entries(instance: Instance, draft: Draft) -> None:
+    """Fill a draft with the index entries of every field, and with what the model's roles say.
+
+    Raises:
+        FieldError: a value is too long, or a number too large, for its index.
+    """
+    spec = spec_of(type(instance))
+    draft.importance = _importance(instance, spec)
+    draft.session = _role(instance, spec.session)
+    draft.author = _role(instance, spec.author)
+    draft.time_ms = _time(instance, spec)
+    for name in spec.exact:
+        attribute = spec.fields[name]
+        value = getattr(instance, name, None)
+        for text in () if value is None else attribute.exact_texts(value):
+            if len(text.encode()) > EXACT_BYTES:
+                raise attribute.error(spec.name, f"an indexed value is at most {EXACT_BYTES} bytes of UTF-8")
+            draft.exact.append((name, text))
+    for attribute in spec.fields.values():
+        attribute.entries(draft, instance)
+
+
+def _importance(instance: Instance, spec: ModelSpec) -> float:
+    value = None if spec.importance is None else getattr(instance, spec.importance, None)
+    if value is None:
+        return 1.0
+    if abs(value) > _FLOAT32_MAX:
+        raise FieldError(spec.name, spec.importance or "", "must be within +-3.4e38")
+    return float(value)
+
+
+def _role(instance: Instance, name: str | None) -> str | None:
+    value = None if name is None else getattr(instance, name, None)
+    return value or None
+
+
+def _time(instance: Instance, spec: ModelSpec) -> Milliseconds | None:
+    """When it happened; failing that, when it was created; None leaves it to the server's clock."""
+    for name in (spec.time, "created_at"):
+        attribute = spec.fields.get(name) if name else None
+        value = None if attribute is None else getattr(instance, attribute.name, None)
+        milliseconds = None if attribute is None or value is None else attribute.instant_ms(value)
+        if milliseconds is not None:
+            return milliseconds
+    return None

@@ -1,0 +1,99 @@
+"""What a model is, as frozen data: everything the lower layers need and no class of the user's.
+
+A `ModelSpec` is built once, when a class is defined. Requests carry it, so that plans and stores
+never see a model class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from omoide.core.text import Analyzer
+    from omoide.model.field import Field
+
+
+@dataclass(frozen=True, slots=True)
+class TextIndex:
+    """The BM25 index of a model: which fields feed it and the constants of the weight.
+
+    `pivot` is the length, in terms, at which length normalisation starts (None: the live average).
+    """
+
+    name: str
+    source: tuple[str, ...]
+    analyzer: Analyzer
+    k1: float = 1.2
+    b: float = 0.9
+    pivot: int | None = 32
+
+
+@dataclass(frozen=True, slots=True)
+class DecayIndex:
+    """The decay order: `base_score_field` halves every `half_life` seconds since the last touch."""
+
+    name: str
+    base_score_field: str | None
+    base_default: float
+    half_life: float
+
+    @property
+    def rate(self) -> float:
+        """ln 2 / half-life, per second."""
+        return 0.6931471805599453 / self.half_life
+
+
+@dataclass(frozen=True, slots=True)
+class Certainty:
+    """The confidence of a model: the prior mean, its weight in observations, and the evidence cap."""
+
+    name: str
+    initial: float = 0.5
+    prior_weight: float = 2.0
+    cap: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """One model. `fields` is in definition order, inherited fields first.
+
+    `partition_by` is empty when the model has one partition. `exact` names the fields that can be
+    filtered by equality (tags, `index=True`, further keys, session, author). `fingerprint` covers
+    all that shapes stored index entries: format, analyzer, sources, exact fields, uniqueness,
+    half-life, expiry.
+    """
+
+    name: str
+    fields: Mapping[str, Field[Any]]
+    id_field: str
+    partition_by: tuple[str, ...]
+    fingerprint: str
+    text: TextIndex | None = None
+    decay: DecayIndex | None = None
+    certainty: Certainty | None = None
+    graph: str | None = None
+    exact: tuple[str, ...] = ()
+    unique: tuple[tuple[str, ...], ...] = ()
+    importance: str | None = None
+    time: str | None = None
+    session: str | None = None
+    author: str | None = None
+    ttl: float | None = None
+    cap: int = 0
+    cap_is_default: bool = False
+    tracks_access: bool = False
+    never_record: bool = False
+    aliases: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One partition of one model: the only thing a request can address.
+
+    `values` are the partition fields' values as text, in the order of `spec.partition_by`.
+    """
+
+    spec: ModelSpec
+    values: tuple[str, ...]

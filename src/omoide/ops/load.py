@@ -1,0 +1,159 @@
+"""Reading records: by id, by a unique key, by conditions, by the decay order, page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from omoide.errors import CorruptRecordError
+from omoide.model.instance import Instance
+from omoide.model.schema import Scope
+from omoide.ops.lookups import ALL, Conditions, holds
+from omoide.ops.request import EVERYTHING, Count, Find, Get, GetUnique, Page, PageReply, Record, Top
+from omoide.ops.run import Plan
+
+M = TypeVar("M", bound=Instance)
+
+PAGE = 500
+MOST_IDS = 1_000
+"""Ids asked for in one request."""
+
+INDEXED_ORDERS = ("time", "importance", "confidence")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which records, in which order, and which stretch of them (`limit` None: all)."""
+
+    scope: Scope
+    conditions: Conditions = ALL
+    order: str = "time"
+    descending: bool = True
+    limit: int | None = None
+    offset: int = 0
+
+    @property
+    def by_index(self) -> bool:
+        """Indexes alone answer it."""
+        return self.conditions.ids is None and not self.conditions.tests and self.order in INDEXED_ORDERS
+
+
+def one(model: type[M], scope: Scope, record_id: str) -> Plan[M | None]:
+    """The record of an id. One round trip."""
+    found: list[M | None] = yield from many(model, scope, (record_id,))
+    return found[0]
+
+
+def many(model: type[M], scope: Scope, ids: Sequence[str]) -> Plan[list[M | None]]:
+    """The records of ids, in the order asked, None where there is none. A round trip per 1,000."""
+    found: list[M | None] = []
+    for start in range(0, len(ids), MOST_IDS):
+        records: tuple[Record | None, ...] = yield Get(scope, tuple(ids[start : start + MOST_IDS]))
+        found += [None if record is None else model.from_record(record) for record in records]
+    return found
+
+
+def by_unique(model: type[M], scope: Scope, digest: bytes) -> Plan[M | None]:
+    """The record that holds a uniqueness digest. One round trip."""
+    record: Record | None = yield GetUnique(scope, digest)
+    return None if record is None else model.from_record(record)
+
+
+def select(model: type[M], selection: Selection) -> Plan[list[M]]:
+    """The selected records, in order."""
+    if selection.limit == 0:
+        return []
+    if selection.by_index:
+        records: tuple[Record, ...] = yield Find(
+            selection.scope,
+            selection.conditions.match,
+            selection.order,
+            selection.descending,
+            selection.limit,
+            selection.offset,
+        )
+        return [model.from_record(record) for record in records]
+    found: list[M] = yield from candidates(model, selection)
+    found.sort(key=lambda instance: _sort_key(instance, selection.order), reverse=selection.descending)
+    end = None if selection.limit is None else selection.offset + selection.limit
+    return found[selection.offset : end]
+
+
+def candidates(model: type[M], selection: Selection) -> Plan[list[M]]:
+    """Every record that meets the conditions, tested in the client, unordered."""
+    conditions = selection.conditions
+    if conditions.ids is not None:
+        found: list[M | None] = yield from many(model, selection.scope, conditions.ids)
+        return [one for one in found if one is not None and holds(conditions, record_of(one), one)]
+    kept: dict[str, M] = {}
+    cursor = ""
+    while True:
+        reply: PageReply = yield Page(selection.scope, cursor, PAGE)
+        kept.update({one.id: instance for one, instance in passing(model, conditions, reply)})
+        cursor = reply.cursor
+        if not cursor:
+            return list(kept.values())
+
+
+def passing(model: type[M], conditions: Conditions, reply: PageReply) -> list[tuple[Record, M]]:
+    """The records of a page that meet the conditions."""
+    pairs = [(record, model.from_record(record)) for record in reply.records]
+    wanted = None if conditions.ids is None else set(conditions.ids)
+    return [
+        (record, instance)
+        for record, instance in pairs
+        if (wanted is None or record.id in wanted) and holds(conditions, record, instance)
+    ]
+
+
+def count(model: type[M], selection: Selection) -> Plan[int]:
+    """How many records meet the conditions; order, limit and offset do not matter."""
+    if selection.conditions.ids is None and not selection.conditions.tests:
+        number: int = yield Count(selection.scope, selection.conditions.match)
+        return number
+    found: list[M] = yield from candidates(model, selection)
+    return len(found)
+
+
+def top(model: type[M], selection: Selection, limit: int) -> Plan[list[M]]:
+    """The first records of the decay order that meet the conditions."""
+    if selection.conditions.ids is None and not selection.conditions.tests:
+        records: tuple[Record, ...] = yield Top(selection.scope, limit, selection.conditions.match)
+        return [model.from_record(record) for record in records]
+    found: list[M] = yield from candidates(model, selection)
+    found.sort(key=lambda instance: (-(record_of(instance).relevance or 0.0), -record_of(instance).row))
+    return found[:limit]
+
+
+def page(scope: Scope, cursor: str, size: int) -> Plan[PageReply]:
+    """One page in storage order. One round trip."""
+    reply: PageReply = yield Page(scope, cursor, size)
+    return reply
+
+
+def record_of(instance: Instance) -> Record:
+    """The stored record behind a loaded instance."""
+    record: Any = instance._omoide.record
+    loaded: Record = record
+    return loaded
+
+
+def unconditional(scope: Scope) -> Selection:
+    """The whole partition, newest first."""
+    return Selection(scope, replace(ALL, match=EVERYTHING))
+
+
+def _sort_key(instance: Instance, order: str) -> tuple[Any, ...]:
+    """Ties by time, then id; None sorts below every value."""
+    record = record_of(instance)
+    if order in INDEXED_ORDERS:
+        value = {"time": record.time_ms, "importance": record.importance, "confidence": record.confidence}[
+            order
+        ]
+        return (True, value, record.time_ms, record.id)
+    try:
+        held = getattr(instance, order, None)
+    except CorruptRecordError:
+        held = None
+    return (held is not None, 0 if held is None else held, record.time_ms, record.id)

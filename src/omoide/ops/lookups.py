@@ -1,0 +1,225 @@
+"""Keyword lookups become conditions: what indexes answer, and what only a scan can.
+
+memory_id=, id__in=                       ids
+tags=, session_id=, indexed fields        equality
+importance__gte=, confidence__lt=,
+time__gte= (or the fields' own names)     half-open ranges [gte, lt)
+anything else                             a test of each record, with scan=True only
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from math import isfinite
+from typing import Any
+
+from omoide.errors import CorruptRecordError, FieldError, QueryError
+from omoide.fields.instants import to_milliseconds
+from omoide.model.field import Field
+from omoide.model.instance import Instance
+from omoide.model.partition import check_ids
+from omoide.model.schema import ModelSpec
+from omoide.ops.request import EVERYTHING, Match, Record
+
+_log = logging.getLogger("omoide")
+
+_RANGES = ("importance", "confidence", "time")
+_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
+    "gt": lambda held, value: held > value,
+    "gte": lambda held, value: held >= value,
+    "lt": lambda held, value: held < value,
+    "lte": lambda held, value: held <= value,
+}
+_OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte", "in", "contains")
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A comparison that each record is put to in the client."""
+
+    field: str
+    operator: str
+    value: Any
+
+    def holds(self, instance: Instance) -> bool:
+        """Whether the record passes. A stored value that cannot be read does not, with a log line."""
+        try:
+            held = getattr(instance, self.field, None)
+        except CorruptRecordError as error:
+            _log.warning("a scan passed over a record: %s", error)
+            return False
+        if self.operator in ("eq", "ne"):
+            return bool((held == self.value) == (self.operator == "eq"))
+        if self.operator == "in":
+            return held in self.value
+        if held is None:
+            return False
+        return (
+            self.value in held if self.operator == "contains" else _COMPARE[self.operator](held, self.value)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """All must hold. `ids` None: any id."""
+
+    match: Match = EVERYTHING
+    ids: tuple[str, ...] | None = None
+    tests: tuple[Test, ...] = ()
+
+
+ALL = Conditions()
+
+
+def narrow(base: Conditions, spec: ModelSpec, lookups: Mapping[str, Any], *, scan: bool) -> Conditions:
+    """Add lookups to conditions.
+
+    Raises:
+        QueryError: an unknown name or operator, a value that cannot be compared, or a lookup that
+            no index answers while `scan` is False.
+    """
+    for key, value in lookups.items():
+        name, operator = _split(spec, key)
+        base = _add(base, spec, name, operator, value, scan)
+    return base
+
+
+def without(base: Conditions, ids: tuple[str, ...]) -> Conditions:
+    """Add ids to leave out."""
+    return replace(base, match=replace(base.match, exclude=(*base.match.exclude, *ids)))
+
+
+def holds(conditions: Conditions, record: Record, instance: Instance) -> bool:
+    """Whether a record meets all conditions but the ids, checked in the client."""
+    match = conditions.match
+    if record.id in match.exclude:
+        return False
+    ranges = (
+        (match.time, record.time_ms),
+        (match.importance, record.importance),
+        (match.confidence, record.confidence),
+    )
+    if not all(_within(bounds, value) for bounds, value in ranges):
+        return False
+    fields = type(instance).__omoide_spec__.fields  # type: ignore[union-attr]
+    return all(_carries(fields[name], instance, text) for name, text in match.exact) and all(
+        test.holds(instance) for test in conditions.tests
+    )
+
+
+def _split(spec: ModelSpec, key: str) -> tuple[str, str]:
+    name, separator, operator = key.rpartition("__")
+    if key in spec.fields or not separator:
+        name, operator = key, "eq"
+    known = name in spec.fields or name in (*_RANGES, "id")
+    if not known or operator not in _OPERATORS:
+        raise QueryError(
+            f"{spec.name} has no lookup {key!r}",
+            hint=f"a field name, or one with __{', __'.join(_OPERATORS[1:])}",
+        )
+    return name, operator
+
+
+def _add(base: Conditions, spec: ModelSpec, name: str, operator: str, value: Any, scan: bool) -> Conditions:
+    if name == spec.id_field or (name == "id" and name not in spec.fields):
+        if operator in ("eq", "in"):
+            return _with_ids(base, spec, (value,) if operator == "eq" else tuple(value))
+        name = spec.id_field
+    role = _range_role(spec, name)
+    if role is not None and operator in ("gte", "lt"):
+        bound = _bound(spec, name, role, value)
+        return replace(
+            base, match=replace(base.match, **{role: _cut(getattr(base.match, role), operator, bound)})
+        )
+    if name not in spec.fields:
+        raise QueryError(
+            f"{spec.name}.{name} takes {name}__gte and {name}__lt", hint="or name a field of the model"
+        )
+    attribute = spec.fields[name]
+    if name in spec.exact and operator == "eq" and value is not None:
+        pairs = tuple((name, text) for text in _exact_texts(spec, attribute, value))
+        return replace(base, match=replace(base.match, exact=(*base.match.exact, *pairs)))
+    if not scan:
+        raise QueryError(
+            f"{spec.name}.{name}: no index answers this lookup",
+            hint="add scan=True to test every record of the partition, or index the field",
+        )
+    return replace(base, tests=(*base.tests, Test(name, operator, _tested(spec, attribute, operator, value))))
+
+
+def _with_ids(base: Conditions, spec: ModelSpec, ids: tuple[Any, ...]) -> Conditions:
+    wanted = tuple(dict.fromkeys(check_ids(spec, ids)))
+    if base.ids is not None:
+        wanted = tuple(one for one in base.ids if one in set(wanted))
+    return replace(base, ids=wanted)
+
+
+def _range_role(spec: ModelSpec, name: str) -> str | None:
+    """Which indexed range a name stands for: a field with that role, or the role's own name."""
+    certainty = None if spec.certainty is None else spec.certainty.name
+    named = {spec.importance: "importance", certainty: "confidence", spec.time: "time"}
+    if name in named:
+        return named[name]
+    return name if name in _RANGES and name not in spec.fields else None
+
+
+def _bound(spec: ModelSpec, name: str, role: str, value: Any) -> float | int:
+    if role == "time":
+        if not isinstance(value, datetime) or value.utcoffset() is None:
+            raise QueryError(
+                f"{spec.name}.{name}: compare with an aware datetime", hint="datetime(..., tzinfo=UTC)"
+            )
+        return to_milliseconds(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise QueryError(f"{spec.name}.{name}: compare with a finite number")
+    return float(value)
+
+
+def _cut(bounds: tuple[Any, Any] | None, operator: str, bound: float | int) -> tuple[Any, Any]:
+    low, high = bounds or (None, None)
+    if operator == "gte":
+        return (bound if low is None else max(low, bound), high)
+    return (low, bound if high is None else min(high, bound))
+
+
+def _within(bounds: tuple[Any, Any] | None, value: float) -> bool:
+    low, high = bounds or (None, None)
+    return (low is None or value >= low) and (high is None or value < high)
+
+
+def _carries(attribute: Field[Any], instance: Instance, text: str) -> bool:
+    value = getattr(instance, attribute.name, None)
+    return value is not None and text in attribute.exact_texts(value)
+
+
+def _exact_texts(spec: ModelSpec, attribute: Field[Any], value: Any) -> tuple[str, ...]:
+    """Index texts of a value looked for; one tag may be given as a plain string."""
+    settled = attribute.coerce(value)
+    if attribute.raw_types == (list,) and isinstance(settled, str):
+        settled = {settled}
+    _verify(spec, attribute, settled)
+    texts = attribute.exact_texts(settled)
+    if not texts:
+        raise QueryError(f"{spec.name}.{attribute.name}: an empty set matches nothing in particular")
+    return texts
+
+
+def _tested(spec: ModelSpec, attribute: Field[Any], operator: str, value: Any) -> Any:
+    if operator == "in":
+        return tuple(attribute.coerce(one) for one in value)
+    if operator == "contains":
+        return value
+    settled = None if value is None else attribute.coerce(value)
+    if settled is not None or operator not in ("eq", "ne"):
+        _verify(spec, attribute, settled)
+    return settled
+
+
+def _verify(spec: ModelSpec, attribute: Field[Any], value: Any) -> None:
+    try:
+        attribute.verify(value, spec.name)
+    except FieldError as error:
+        raise QueryError(str(error)) from None

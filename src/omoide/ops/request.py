@@ -1,0 +1,438 @@
+"""What a plan asks of a store, and what it gets back: plain data, no I/O.
+
+A plan is a generator that yields one request at a time and receives its reply. A store turns a
+request into wire commands; a sync and an async driver (`omoide.ops.run`) carry them. Every request
+that touches records has a `scope`, one partition of one model, so that no request can reach
+another partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from omoide.model.schema import ModelSpec, Scope
+
+R = TypeVar("R", covariant=True)
+
+
+class Request(Generic[R]):
+    """A question whose reply has type R."""
+
+    __slots__ = ()
+
+
+# ---- records -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A stored record as it is now.
+
+    `values` are stored forms by field name (unknown names included). `confidence` is in (0, 1).
+    `relevance` is the decayed base score at the time of the reply (None without a decay field).
+    Instants are milliseconds since the epoch, UTC; 0 is never.
+    """
+
+    id: str
+    row: int
+    values: dict[str, Any]
+    version: int
+    time_ms: int
+    importance: float
+    confidence: float
+    corroborations: int = 0
+    contradictions: int = 0
+    access_count: int = 0
+    accessed_ms: int = 0
+    relevance: float | None = None
+    expires_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Put(Request["PutReply"]):
+    """Write one record with all its index entries, in one atomic step.
+
+    mode: `upsert` (write whatever is there), `create` (only when the id is free), `update` (only
+    when the id is there: a stale instance of a deleted record is not resurrected).
+    `values`: stored form of every field, the id among them. `terms`: text term -> frequency, at
+    most 2,048. `length`: all text terms, counted with repeats. `exact`: (field, value) pairs.
+    `unique`: one (fields, values) digest, 16 bytes, per uniqueness rule. `base`: base score of the
+    decay order, or None. `time_ms` None: the time of the first save, by the server's clock.
+    `cap`: most records the partition may hold, 0 for no bound.
+    """
+
+    scope: Scope
+    id: str
+    values: Mapping[str, Any]
+    mode: str = "upsert"
+    expect_version: int | None = None
+    operation_id: str | None = None
+    terms: Mapping[str, int] = field(default_factory=dict)
+    length: int = 0
+    exact: tuple[tuple[str, str], ...] = ()
+    unique: tuple[bytes, ...] = ()
+    entities: tuple[str, ...] = ()
+    importance: float = 1.0
+    base: float | None = None
+    confidence: float | None = None
+    time_ms: int | None = None
+    session: str | None = None
+    author: str | None = None
+    time_cue: bool = False
+    suspect: bool = False
+    ttl_ms: int | None = None
+    cap: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PutReply:
+    """status: `stored`, `duplicate` (of `duplicate_of`), `exists`, `deleted`, `version`."""
+
+    status: str
+    version: int = 0
+    created: bool = False
+    evicted: int = 0
+    repeated: bool = False
+    duplicate_of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Erase(Request["tuple[bool, ...]"]):
+    """Erase records with all their traces, each atomically; True where one was there."""
+
+    scope: Scope
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What an outcome says of one record: Beta evidence for and against, and whether it was used."""
+
+    id: str
+    support: float = 0.0
+    against: float = 0.0
+    touch: bool = False
+    access: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Observe(Request["ObserveReply"]):
+    """Apply outcomes to many records, in one atomic step.
+
+    With `turn`, each record of that turn takes one outcome, once. `link` > 0 strengthens the edge
+    between every two records of `linked` by that weight.
+    """
+
+    scope: Scope
+    evidence: tuple[Evidence, ...]
+    turn: str | None = None
+    linked: tuple[str, ...] = ()
+    link: float = 0.0
+    counters: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ObserveReply:
+    """Per piece of evidence: `applied`, `missing` (no such record) or `repeated` (already told)."""
+
+    states: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver(Request[None]):
+    """Note under a turn id which records were given to a prompt; counts one access for each."""
+
+    scope: Scope
+    turn: str
+    ids: tuple[str, ...]
+    counters: tuple[tuple[str, int], ...] = ()
+
+
+Write = Put | Erase | Observe | Deliver
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Request["tuple[Any, ...]"]):
+    """Writes sent together: one round trip per 256 (and per node). Each is atomic, the batch is not.
+
+    The reply holds, in order, each write's reply or the StoreError that stopped it.
+    """
+
+    writes: tuple[Write, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drop(Request[int]):
+    """Erase a whole partition, its counters, turns and graph included; the number of records it held."""
+
+    scope: Scope
+
+
+# ---- reads ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Get(Request["tuple[Record | None, ...]"]):
+    """Records by id, in the order asked."""
+
+    scope: Scope
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GetUnique(Request["Record | None"]):
+    """The record that holds a uniqueness digest."""
+
+    scope: Scope
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Filters that indexes answer. All must hold; an empty Match holds for every live record.
+
+    `exact`: (field, value). `exclude`: ids. Ranges are half-open `[low, high)`, None for open;
+    `time` in milliseconds.
+    """
+
+    exact: tuple[tuple[str, str], ...] = ()
+    exclude: tuple[str, ...] = ()
+    time: tuple[int | None, int | None] | None = None
+    importance: tuple[float | None, float | None] | None = None
+    confidence: tuple[float | None, float | None] | None = None
+
+
+EVERYTHING = Match()
+
+
+@dataclass(frozen=True, slots=True)
+class Search(Request["SearchReply"]):
+    """Rank a partition by text.
+
+    `terms`: query term -> weight, at most 64. `explain` asks for the parts of each score.
+    """
+
+    scope: Scope
+    terms: Mapping[str, float]
+    limit: int = 10
+    match: Match = EVERYTHING
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One ranked record. `score` is final, `text` the BM25 sum before multipliers.
+
+    `parts` (only when explained) maps a named part to its value; terms are `term:<term>`.
+    """
+
+    record: Record
+    score: float
+    text: float
+    parts: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchReply:
+    """Best first. `reader` is `client` or `server`; `round_trips` what it took; `live` all records."""
+
+    hits: tuple[Hit, ...]
+    reader: str
+    round_trips: int
+    live: int
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Top(Request["tuple[Record, ...]"]):
+    """The first `limit` records of the decay order (oldest-last without a decay field).
+
+    `weigh_confidence` ranks by relevance x (.8 + .2 confidence) instead, exactly.
+    """
+
+    scope: Scope
+    limit: int
+    match: Match = EVERYTHING
+    weigh_confidence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Find(Request["tuple[Record, ...]"]):
+    """Records that match, ordered by `time`, `importance`, `confidence` (ties by time, then id)."""
+
+    scope: Scope
+    match: Match = EVERYTHING
+    order: str = "time"
+    descending: bool = True
+    limit: int | None = None
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Count(Request[int]):
+    """How many live records match."""
+
+    scope: Scope
+    match: Match = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Request["PageReply"]):
+    """The next `size` live records in storage order after `cursor` (empty: from the start)."""
+
+    scope: Scope
+    cursor: str = ""
+    size: int = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PageReply:
+    """`cursor` is empty at the end; `restarted` says that storage was reorganised: dedupe by id."""
+
+    records: tuple[Record, ...]
+    cursor: str
+    restarted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTurn(Request["tuple[Record, ...] | None"]):
+    """The records a turn was given that are still there; None for an unknown or expired turn."""
+
+    scope: Scope
+    turn: str
+
+
+# ---- graph ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Link(Request[float]):
+    """Add `delta` (may be negative) to the edge between two records; the new weight (0: no edge)."""
+
+    scope: Scope
+    first: str
+    second: str
+    delta: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spread(Request["tuple[tuple[str, float], ...]"]):
+    """Best-path propagation from `seeds` (id -> score): at most `hops` hops, `fan_out` edges a node.
+
+    A path's score is the seed's times decay x weight / (1 + weight) per hop. Neighbours are hops=1.
+    Strongest first, ties by id; seeds themselves are left out.
+    """
+
+    scope: Scope
+    seeds: Mapping[str, float]
+    hops: int = 1
+    fan_out: int = 16
+    decay: float = 0.5
+    limit: int = 64
+
+
+# ---- counters and the whole store -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Increment(Request[int]):
+    """Add to a named counter of the partition; its new value."""
+
+    scope: Scope
+    name: str
+    delta: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCounters(Request["dict[str, int]"]):
+    """All counters of the partition."""
+
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions(Request["tuple[PartitionStatus, ...]"]):
+    """Every partition of a model (of all models when None), found by scanning the primaries."""
+
+    model: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    model: str
+    values: tuple[str, ...]
+    live: int
+    dead: int
+    rows: int
+    version: int
+    fingerprint: str
+    counters: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus(Request["dict[str, Any]"]):
+    """Server kind, version, memory, policy, number of primaries, round trips of this process."""
+
+
+# ---- maintenance ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Prune(Request[int]):
+    """Erase up to `limit` expired records; how many went."""
+
+    scope: Scope
+    limit: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Check(Request["CheckReply"]):
+    """Compare a partition's indexes with its records (read only)."""
+
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReply:
+    records: int
+    findings: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BeginReindex(Request["ReindexState"]):
+    """Start, or resume, a rebuild of the partition into shadow keys."""
+
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRecords(Request["int"]):
+    """Re-index a page of records into the shadow: (row, Put) pairs; rows that changed meanwhile are skipped."""
+
+    scope: Scope
+    token: str
+    rows: tuple[int, ...]
+    puts: tuple[Put, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishReindex(Request["int"]):
+    """Swap the shadow in; the number of live records."""
+
+    scope: Scope
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexState:
+    """`token` names this rebuild, `cursor` the Page cursor to go on from."""
+
+    token: str
+    cursor: str
+    total: int
+
+
+__all__ = [name for name, value in list(globals().items()) if isinstance(value, type) and name[0].isupper()]
+__all__ += ["EVERYTHING", "ModelSpec", "Scope", "Write"]

@@ -1,0 +1,352 @@
+"""Writing records: check, screen, index, send.
+
+    instance ──values──▶ checked ──gates──▶ refused? ──▶ counters, falsy outcome
+                                     └────▶ Draft ──▶ Put ──▶ outcome
+
+A save is one round trip. A refused one is one round trip too: its counters.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from omoide.errors import ConflictError, FieldError, NotFoundError, PolicyError, StoreError
+from omoide.model.draft import Draft, Refusal
+from omoide.model.instance import Instance, add_entries, id_of, scope_of, spec_of, stored_values
+from omoide.model.schema import ModelSpec, Scope
+from omoide.ops.request import Batch, Get, Observe, Put, PutReply, Record, Write
+from omoide.ops.run import Plan
+from omoide.ops.unique import unique_digests
+
+MOST_RACES = 16
+"""How often an update is applied anew after another writer came first."""
+
+_log = logging.getLogger("omoide")
+_warned: set[tuple[str, tuple[str, ...]]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class SaveOutcome:
+    """What became of a save; truthy when the record is stored.
+
+    Attributes:
+        stored: The record is in the store, as given.
+        reason: "" when stored, else `duplicate`, `exists`, `deleted`, `version`, `error`, `batched`
+            (inside a batch), `below_threshold`, or a reason of the firewall.
+        id: The record's id.
+        version: The record's version after the save.
+        created: It was new.
+        evicted: Records erased to keep the partition under its cap.
+        duplicate_of: Id of the record that holds the unique values.
+        left_out: Distinct text terms beyond the indexed ones; the text itself is stored whole.
+        repeated: The operation id had been applied before; nothing was done again.
+        error: What stopped this write, when a group of writes was sent.
+    """
+
+    stored: bool
+    reason: str = ""
+    id: str = ""
+    version: int = 0
+    created: bool = False
+    evicted: int = 0
+    duplicate_of: str | None = None
+    left_out: int = 0
+    repeated: bool = False
+    error: StoreError | None = None
+
+    def __bool__(self) -> bool:
+        return self.stored
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A record ready to be sent, or refused by a gate (`put` is None)."""
+
+    instance: Instance
+    scope: Scope
+    id: str
+    put: Put | None
+    left_out: int = 0
+    refusal: Refusal | None = None
+
+
+def prepare(
+    instance: Instance,
+    *,
+    mode: str | None = None,
+    operation_id: str | None = None,
+    expect_version: int | None = None,
+    entities: Sequence[str] = (),
+) -> Prepared:
+    """Check and screen a record, and make the request that writes it. No I/O.
+
+    mode: None writes a new instance whatever is there, and one that was stored only where it still is.
+
+    Raises:
+        FieldError: a value breaks a rule of its field.
+    """
+    spec = spec_of(type(instance))
+    scope, record_id = scope_of(instance), id_of(instance)
+    draft = Draft(stored_values(instance), entities=list(entities))
+    for gate in type(instance).__omoide_gates__:
+        refusal = gate(instance, draft)
+        if refusal is not None:
+            return Prepared(instance, scope, record_id, None, refusal=refusal)
+    add_entries(instance, draft)
+    put = Put(
+        scope,
+        record_id,
+        draft.values,
+        mode=mode or ("update" if instance._omoide.stored else "upsert"),
+        expect_version=expect_version,
+        operation_id=operation_id or uuid4().hex,
+        terms=draft.terms,
+        length=draft.length,
+        exact=tuple(draft.exact),
+        unique=unique_digests(instance),
+        entities=tuple(draft.entities),
+        importance=draft.importance,
+        base=draft.base,
+        confidence=draft.confidence,
+        time_ms=draft.time_ms,
+        session=draft.session,
+        author=draft.author,
+        time_cue=draft.time_cue,
+        suspect=draft.suspect,
+        ttl_ms=None if spec.ttl is None else round(spec.ttl * 1_000),
+        cap=effective_cap(spec),
+    )
+    return Prepared(instance, scope, record_id, put, draft.left_out)
+
+
+def effective_cap(spec: ModelSpec) -> int:
+    """Most records a partition may hold now, 0 for no bound; the environment moves only the default."""
+    if not spec.cap_is_default:
+        return spec.cap
+    from omoide.settings import max_records_per_partition
+
+    override = max_records_per_partition()
+    return spec.cap if override is None else override
+
+
+def save(
+    instance: Instance,
+    *,
+    mode: str | None = None,
+    operation_id: str | None = None,
+    expect_version: int | None = None,
+) -> Plan[SaveOutcome]:
+    """Write one record: one round trip.
+
+    Raises:
+        ConflictError: `expect_version` is not the version stored; nothing changed.
+    """
+    prepared = prepare(instance, mode=mode, operation_id=operation_id, expect_version=expect_version)
+    if prepared.put is None:
+        yield from count_refusals([prepared])
+        return refused(prepared)
+    reply: PutReply = yield prepared.put
+    if reply.status == "version":
+        raise version_conflict(prepared.scope.spec)
+    return settle(prepared, reply)
+
+
+def save_many(instances: Iterable[Instance]) -> Plan[list[SaveOutcome]]:
+    """Write records; all are checked and screened before the first byte is sent.
+
+    Raises:
+        StoreError: nothing at all could be written.
+    """
+    outcomes: list[SaveOutcome] = yield from send([prepare(instance) for instance in instances])
+    return outcomes
+
+
+def send(prepared: Sequence[Prepared]) -> Plan[list[SaveOutcome]]:
+    """Send prepared records as one batch, the counters of the refused ones included."""
+    writes: list[Write] = [one.put for one in prepared if one.put is not None]
+    refusals = refusal_counters([one for one in prepared if one.put is None])
+    if not writes:
+        yield from count_refusals(prepared)
+        return [refused(one) for one in prepared]
+    replies: tuple[Any, ...] = yield Batch((*writes, *refusals))
+    raise_if_nothing_went(replies[: len(writes)])
+    warn_of_lost_counters(replies[len(writes) :])
+    waiting = iter(replies)
+    return [refused(one) if one.put is None else settle(one, next(waiting)) for one in prepared]
+
+
+def create(instance: Instance, *, operation_id: str | None = None) -> Plan[None]:
+    """Write a record only where its id is free.
+
+    Raises:
+        ConflictError: the id or a unique value is taken.
+        PolicyError: a gate refused the record.
+    """
+    outcome: SaveOutcome = yield from save(instance, mode="create", operation_id=operation_id)
+    if outcome:
+        return
+    name = spec_of(type(instance)).name
+    if outcome.reason in ("duplicate", "exists", "deleted"):
+        raise ConflictError(
+            f"{name}: nothing was stored: {outcome.reason}",
+            reason=outcome.reason,
+            duplicate_of=outcome.duplicate_of,
+        )
+    raise PolicyError(f"{name}: nothing was stored: {outcome.reason}", reason=outcome.reason)
+
+
+def update(
+    instance: Instance, changes: Mapping[str, Any], *, operation_id: str | None = None
+) -> Plan[SaveOutcome]:
+    """Change some fields of a stored record and no others, whatever other writers did meanwhile.
+
+    One round trip; two more for each writer that came first. When nothing is stored the instance
+    keeps its former values.
+
+    Raises:
+        FieldError: an unknown field or a bad value.
+        NotFoundError: another writer deleted the record meanwhile.
+        ConflictError: 16 other writers came first.
+    """
+    operation_id = operation_id or uuid4().hex
+    for _ in range(MOST_RACES):
+        before = dict(instance.__dict__)
+        outcome: SaveOutcome | None = None
+        try:
+            options = apply_changes(instance, changes)
+            outcome = yield from save(instance, operation_id=operation_id, **options)
+            return outcome
+        except ConflictError:
+            _log.debug("%s: another writer came first; the update is applied anew", type(instance).__name__)
+        finally:
+            if not outcome:
+                instance.__dict__.clear()
+                instance.__dict__.update(before)
+        yield from refresh(instance)
+    raise version_conflict(spec_of(type(instance)))
+
+
+def apply_changes(instance: Instance, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Set changed fields now, for a save that is sent later; its options.
+
+    Raises:
+        FieldError: an unknown field.
+    """
+    spec = spec_of(type(instance))
+    for name in changes:
+        if name not in spec.fields:
+            raise FieldError(spec.name, name, "no such field")
+    for name, value in changes.items():
+        setattr(instance, name, value)
+    version = instance._omoide.version if instance._omoide.stored else None
+    return {"mode": "update", "expect_version": version}
+
+
+def refresh(instance: Instance) -> Plan[None]:
+    """Load the record anew; values set on the instance and not saved are forgotten.
+
+    Raises:
+        NotFoundError: it is gone.
+    """
+    scope, record_id = scope_of(instance), id_of(instance)
+    records: tuple[Record | None, ...] = yield Get(scope, (record_id,))
+    if records[0] is None:
+        raise NotFoundError(f"{scope.spec.name}: no such record in the partition")
+    instance.absorb(records[0])
+
+
+def settle(prepared: Prepared, reply: PutReply | StoreError) -> SaveOutcome:
+    """The outcome of a reply; the instance learns its version."""
+    if isinstance(reply, StoreError):
+        return SaveOutcome(False, "error", prepared.id, error=reply)
+    if reply.status != "stored":
+        return SaveOutcome(False, reply.status, prepared.id, reply.version, duplicate_of=reply.duplicate_of)
+    state = prepared.instance._omoide
+    state.stored, state.version = True, reply.version
+    if reply.evicted:
+        _tell_eviction(prepared, reply.evicted)
+    return SaveOutcome(
+        True,
+        "",
+        prepared.id,
+        reply.version,
+        reply.created,
+        reply.evicted,
+        left_out=prepared.left_out,
+        repeated=reply.repeated,
+    )
+
+
+def version_conflict(spec: ModelSpec) -> ConflictError:
+    return ConflictError(
+        f"{spec.name}: another writer came first; nothing was changed",
+        reason="version",
+        hint="refresh() and apply the change again",
+    )
+
+
+def raise_if_nothing_went(replies: Sequence[Any]) -> None:
+    """Raise the first error when every write of a group failed."""
+    errors = [reply for reply in replies if isinstance(reply, StoreError)]
+    if errors and len(errors) == len(replies):
+        raise errors[0]
+
+
+def warn_of_lost_counters(replies: Sequence[Any]) -> None:
+    """Say that a refusal was not counted; the refusal stands."""
+    for reply in replies:
+        if isinstance(reply, StoreError):
+            _log.warning("a refused write could not be counted: %s", type(reply).__name__)
+
+
+def refused(prepared: Prepared) -> SaveOutcome:
+    reason = prepared.refusal.reason if prepared.refusal is not None else "error"
+    return SaveOutcome(False, reason, prepared.id)
+
+
+def refusal_counters(refused: Sequence[Prepared]) -> list[Observe]:
+    """One request a partition that adds up what its refusals count."""
+    totals: dict[tuple[int, tuple[str, ...]], tuple[Scope, dict[str, int]]] = {}
+    for one in refused:
+        _, counters = totals.setdefault((id(one.scope.spec), one.scope.values), (one.scope, {}))
+        for name, delta in one.refusal.counters if one.refusal is not None else ():
+            counters[name] = counters.get(name, 0) + delta
+    return [
+        Observe(scope, (), counters=tuple(counters.items()))
+        for scope, counters in totals.values()
+        if counters
+    ]
+
+
+def count_refusals(refused: Sequence[Prepared]) -> Plan[None]:
+    """Count refusals in one round trip. An unreachable counter does not undo a refusal."""
+    requests = refusal_counters(refused)
+    if not requests:
+        return
+    try:
+        if len(requests) == 1:
+            yield requests[0]
+        else:
+            warn_of_lost_counters((yield Batch(tuple(requests))))
+    except StoreError as error:
+        warn_of_lost_counters((error,))
+
+
+def _tell_eviction(prepared: Prepared, evicted: int) -> None:
+    """Eviction is loss: loud the first time in a partition, quiet afterwards."""
+    spec = prepared.scope.spec
+    key = (spec.name, prepared.scope.values)
+    level = logging.DEBUG if key in _warned else logging.WARNING
+    _warned.add(key)
+    cap = prepared.put.cap if prepared.put is not None else spec.cap
+    _log.log(
+        level,
+        "%s: %d record(s) erased to keep a partition within max_records_per_partition=%d: permanent loss",
+        spec.name,
+        evicted,
+        cap,
+    )

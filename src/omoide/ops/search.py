@@ -1,0 +1,135 @@
+"""Plans of recall: prepare a query, rank a partition, note what was delivered.
+
+    text ──first characters──▶ screened by the firewall ──▶ terms ──▶ Search | Top | Find
+                                                                          │
+                                     what went into the prompt ──▶ Deliver
+
+Screening comes before analysis, so that nothing of a credential leaves the process, as a term or
+otherwise. A query without terms asks the store nothing: it matches nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from omoide.errors import QueryError
+from omoide.ops.request import Deliver, Find, Hit, Increment, Match, Record, Scope, Search, SearchReply, Top
+from omoide.ops.run import Plan
+
+if TYPE_CHECKING:
+    from omoide.core.text import Analyzer
+
+QUERY_REDACTED = "query_redacted"
+_OVERLAP = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A screened query. `cut`, `terms_cut`: characters and terms left out. `redacted`: spans removed."""
+
+    terms: tuple[str, ...] = ()
+    redacted: int = 0
+    cut: int = 0
+    terms_cut: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Best first. `live` is None when the store was not asked for it; `fallback` names the one used."""
+
+    hits: tuple[Hit, ...] = ()
+    reader: str | None = None
+    round_trips: int = 0
+    live: int | None = None
+    skipped: tuple[str, ...] = ()
+    fallback: str | None = None
+
+
+def screen(query: object, analyzer: Analyzer | None, *, max_chars: int, max_terms: int) -> Question:
+    """Cut, redact and analyse a query; pure.
+
+    The firewall sees a little beyond the cut, so that a secret astride it is recognised.
+
+    Raises:
+        QueryError: the query is not a string.
+    Cost: linear in the first `max_chars` characters.
+    """
+    if not isinstance(query, str):
+        raise QueryError(f"a query is a string, not {type(query).__name__}")
+    redaction = _redact(query[: max_chars + _OVERLAP])
+    text = redaction[0][:max_chars]
+    terms = analyzer.query_terms(text) if analyzer is not None else []
+    return Question(
+        terms=tuple(terms[:max_terms]),
+        redacted=redaction[1],
+        cut=max(0, len(query) - max_chars),
+        terms_cut=max(0, len(terms) - max_terms),
+    )
+
+
+def _redact(text: str) -> tuple[str, int]:
+    """A text without what the firewall blocks, and how many spans that took."""
+    if not text or text.isspace():
+        return "", 0
+    from omoide.privacy import redact
+
+    redaction = redact(text)
+    return redaction.text, redaction.removed
+
+
+def rank(
+    scope: Scope, question: Question, *, limit: int, match: Match, explain: bool, fallback: str | None
+) -> Plan[Ranking]:
+    """Rank a partition by the terms of a question; fill an empty answer only when asked to.
+
+    Cost: 0 round trips without terms, else 1 or 2, and 1 for a fallback.
+    """
+    found = Ranking()
+    if question.terms:
+        weights = dict.fromkeys(question.terms, 1.0)
+        reply: SearchReply = yield Search(scope, weights, limit, match, explain)
+        found = Ranking(reply.hits, reply.reader, reply.round_trips, reply.live, reply.skipped)
+    if found.hits or fallback is None:
+        return found
+    records: tuple[Record, ...] = yield Find(scope, match, "time", True, limit)
+    hits = tuple(Hit(record, 0.0, 0.0) for record in records)
+    used = fallback if hits else None
+    return Ranking(hits, found.reader, found.round_trips + 1, found.live, found.skipped, used)
+
+
+def rank_without_query(scope: Scope, *, limit: int, match: Match, explain: bool) -> Plan[Ranking]:
+    """Rank a partition by relevance x (.8 + .2 confidence), whatever is asked. Cost: 1 round trip."""
+    records: tuple[Record, ...] = yield Top(scope, limit, match, True)
+    return Ranking(tuple(_composite(record, explain) for record in records), "server", 1)
+
+
+def _composite(record: Record, explain: bool) -> Hit:
+    relevance = 1.0 if record.relevance is None else record.relevance
+    certainty = 0.8 + 0.2 * record.confidence
+    parts = {"relevance": relevance, "confidence": certainty} if explain else {}
+    return Hit(record, relevance * certainty, 0.0, parts)
+
+
+def deliver(scope: Scope, turn: str, ids: Iterable[str], redacted: int) -> Plan[None]:
+    """Note what a turn was given, with the count of redactions in its query. Cost: 1 round trip."""
+    counters = ((QUERY_REDACTED, redacted),) if redacted else ()
+    yield Deliver(scope, turn, tuple(ids), counters)
+
+
+def count_redactions(scope: Scope, redacted: int) -> Plan[None]:
+    """Count redactions where nothing was delivered. Cost: 1 round trip."""
+    yield Increment(scope, QUERY_REDACTED, redacted)
+
+
+__all__ = [
+    "QUERY_REDACTED",
+    "Question",
+    "Ranking",
+    "count_redactions",
+    "deliver",
+    "rank",
+    "rank_without_query",
+    "screen",
+]

@@ -1,0 +1,92 @@
+"""Plans of the memory loop: what a turn was given, what came of it.
+
+    outcome       evidence        touched   linked with the others of the turn
+    acted         for 1.0         yes       yes
+    used          for 0.5         yes       yes
+    dismissed     against 0.25    no        no
+    deferred      none            no        no
+    contradicted  against 2.0     no        no
+
+The numbers are a model's `Defaults`. With a turn id each record takes one outcome, once; the
+store says `repeated` to the rest. The delivery has counted an access already, so an outcome
+counts one only where there was no delivery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from omoide.errors import QueryError
+from omoide.model.defaults import Defaults
+from omoide.ops.request import Evidence, Observe, ObserveReply, ReadTurn, Record, Scope
+from omoide.ops.run import Plan
+
+GOOD = frozenset({"acted", "used"})
+_LINKED = 32
+
+
+def weights(outcome: str, defaults: Defaults) -> tuple[float, float]:
+    """Evidence (for, against) of an outcome.
+
+    Raises:
+        QueryError: an outcome that the defaults do not name.
+    """
+    found = defaults.outcomes.get(outcome) if isinstance(outcome, str) else None
+    if found is None:
+        raise QueryError(f"no such outcome; there are {', '.join(sorted(defaults.outcomes))}")
+    return found
+
+
+def evidence(outcomes: Mapping[str, str], defaults: Defaults, *, delivered: bool) -> tuple[Evidence, ...]:
+    """The evidence of outcomes by id; QueryError for an unknown outcome."""
+    pieces = []
+    for id, outcome in outcomes.items():
+        good = outcome in GOOD
+        pieces.append(Evidence(id, *weights(outcome, defaults), touch=good, access=good and not delivered))
+    return tuple(pieces)
+
+
+def observe(scope: Scope, outcomes: Mapping[str, str], defaults: Defaults, turn: str | None) -> Observe:
+    """One request for the outcomes of a turn; the first 32 records put to use become linked."""
+    together = tuple(id for id, outcome in outcomes.items() if outcome in GOOD)[:_LINKED]
+    link = defaults.link_weight if len(together) > 1 and scope.spec.graph else 0.0
+    pieces = evidence(outcomes, defaults, delivered=turn is not None)
+    return Observe(scope, pieces, turn, together if link else (), link)
+
+
+def report(
+    scope: Scope,
+    outcome: str | Mapping[str, str],
+    ids: Iterable[str] | None,
+    defaults: Defaults,
+    turn: str | None,
+) -> Plan[dict[str, str]]:
+    """Apply one outcome to all of a turn, or one to each; id -> `applied`, `missing`, `repeated`.
+
+    Cost: one round trip; two when neither the outcome nor `ids` names the records of the turn.
+    """
+    if isinstance(outcome, str):
+        weights(outcome, defaults)
+        if ids is None:
+            given: tuple[Record, ...] | None = yield ReadTurn(scope, turn or "")
+            ids = [record.id for record in given or ()]
+        outcome = dict.fromkeys(ids, outcome)
+    if not outcome:
+        return {}
+    request = observe(scope, outcome, defaults, turn)
+    reply: ObserveReply = yield request
+    return dict(zip(outcome, reply.states, strict=True))
+
+
+def read(scope: Scope, turn: str) -> Plan[tuple[Record, ...]]:
+    """The records a turn was given that are still there; none for a turn that is not known."""
+    given: tuple[Record, ...] | None = yield ReadTurn(scope, turn)
+    return given or ()
+
+
+def corroboration(ids: Iterable[str], defaults: Defaults) -> tuple[Evidence, ...]:
+    """Evidence for memories that a turn's text repeats. It is no outcome: that of the turn stays open."""
+    return tuple(Evidence(id, support=defaults.echo_support) for id in ids)
+
+
+__all__ = ["GOOD", "corroboration", "evidence", "observe", "read", "report", "weights"]

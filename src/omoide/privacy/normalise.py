@@ -1,0 +1,176 @@
+"""Views of a text in which a disguised secret shows.
+
+`plain` is the view every rule reads: invisible, bidi and variation characters removed, NFKC,
+Cyrillic and Greek look-alikes folded in words that mix scripts, curly quotes straightened. It is
+the text itself for ASCII.
+
+`decoded` yields further views, each behind a cheap marker: percent, HTML entities, `\\uXXXX` and
+`\\xXX`, `"a" + "b"`, tokens broken over lines, single-spaced letters, base64 and hex that decode to
+printable text. Each names the part of the text it was decoded from, or the whole of it.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+from urllib.parse import unquote
+
+from omoide.privacy.checks import PRINTABLE, decode_base64
+
+MOST_DECODED: Final = 65_536
+"""Characters of the longest base64 or hex run that is decoded."""
+
+_INVISIBLE: Final = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e01ef]"
+)
+_LOOKALIKES: Final = str.maketrans(
+    "аеорсухкмтнвіјѕһԁԛԝАЕОРСУХКМТНВІЈЅοανρτυικεΑΒΕΖΗΙΚΜΝΟΡΤΥΧ’‘‛“”„‟‐‑‒–",
+    "aeopcyxkmthbijshdqwAEOPCYXKMTHBIJSoavptuikeABEZHIKMNOPTYX'''\"\"\"\"----",
+)
+_QUOTES: Final = str.maketrans("’‘‛“”„‟‐‑‒–", "'''\"\"\"\"----")
+_MIXED: Final = re.compile(r"[A-Za-z][\u0370-\u03ff\u0400-\u052f]|[\u0370-\u03ff\u0400-\u052f][A-Za-z]")
+
+_PERCENT: Final = re.compile(r"(?:%[0-9A-Fa-f]{2}[A-Za-z0-9_\-.~]{0,24}){3,4000}")
+_ESCAPE: Final = re.compile(r"\\u00([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\u\{0{0,4}([0-9A-Fa-f]{2})\}")
+_JOINT: Final = re.compile(r"[\"'`]\s{0,3}(?:\+|\.{1,2}|~|\|\||&)?\s{0,3}(?:\\?\n\s{0,12})?(?:\+\s{0,3})?[\"'`](?=[A-Za-z0-9_\-+/=])")
+_SPACED: Final = re.compile(r"(?<!\S)(?:\S ){11,4000}\S(?!\S)")
+_DASHED: Final = re.compile(r"(?<![A-Za-z0-9])(?:[A-Za-z0-9_\-][.·|]){15,2000}[A-Za-z0-9]")
+_BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/=_\-])[A-Za-z0-9+/_\-]{20,65536}={0,2}")
+_HEX: Final = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){16,32768}(?![0-9A-Fa-f])")
+_HEX_PAIRS: Final = re.compile(r"(?<![0-9A-Za-z])(?:(?:0x|\\x)?[0-9A-Fa-f]{2}[ :,]{1,2}){16,4000}(?:0x|\\x)?[0-9A-Fa-f]{2}(?![0-9A-Za-z])")
+
+
+class View(NamedTuple):
+    """A decoded view and the part of the text, start to end, that it was decoded from."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def plain(text: str) -> str:
+    """The text without its disguises. Length and offsets may change; ASCII is returned as it is."""
+    if text.isascii():
+        return text
+    if _INVISIBLE.search(text):
+        text = _INVISIBLE.sub("", text)
+    if not unicodedata.is_normalized("NFKC", text):
+        text = unicodedata.normalize("NFKC", text)
+    return text.translate(_LOOKALIKES if _MIXED.search(text) else _QUOTES)
+
+
+def lower(text: str) -> str:
+    """Lower-case, character by character: offsets stay those of the text."""
+    low = text.lower()
+    if len(low) != len(text):
+        low = "".join([char if len(char.lower()) != 1 else char.lower() for char in text])
+    return low
+
+
+def decoded(text: str, blob: str, words: list[str]) -> Iterator[View]:
+    """Yield the views whose marker is present.
+
+    Args:
+        text: The plain view.
+        blob: Its long words joined by newlines.
+        words: All its words.
+    """
+    size = len(text)
+    if "%" in blob:
+        for match in _PERCENT.finditer(blob):
+            word = _word_around(blob, match.start(), match.end())
+            yield _view("percent", unquote(word, errors="replace"), text, word)
+    if "&#" in text:
+        yield View("html", html.unescape(text), 0, size)
+    if "\\u" in text or "\\x" in text:
+        yield View("escape", _ESCAPE.sub(_unescape, text), 0, size)
+    if '"' in text or "'" in text or "`" in text:
+        joined = _JOINT.sub("", text)
+        if joined != text:
+            yield View("joined", joined, 0, size)
+    if len(words) > 11:
+        yield from _spaced(text)
+    if blob:
+        yield from _encoded(text, blob)
+
+
+def _view(kind: str, made: str, text: str, source: str) -> View:
+    start = text.find(source)
+    return View(kind, made, start, start + len(source)) if start >= 0 else View(kind, made, 0, len(text))
+
+
+def _word_around(blob: str, start: int, end: int) -> str:
+    stop = blob.find("\n", end)
+    return blob[blob.rfind("\n", 0, start) + 1 : stop if stop >= 0 else len(blob)]
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return chr(int(match.group(1) or match.group(2) or match.group(3), 16))
+
+
+def _spaced(text: str) -> Iterator[View]:
+    if "        " in text[::2] or "        " in text[1::2]:
+        for match in _SPACED.finditer(text):
+            yield View("spaced", match.group(0).replace(" ", ""), match.start(), match.end())
+            yield View("hex", _from_pairs(match.group(0)), match.start(), match.end())
+    for match in _HEX_PAIRS.finditer(text):
+        made = _from_pairs(match.group(0))
+        if made:
+            yield View("hex", made, match.start(), match.end())
+
+
+def _from_pairs(text: str) -> str:
+    digits = re.sub(r"0x|\\x|[ :,]", "", text)
+    if len(digits) % 2 or not re.fullmatch(r"[0-9A-Fa-f]{2,65536}", digits):
+        return ""
+    raw = bytes.fromhex(digits)
+    return raw.decode("ascii") if PRINTABLE.fullmatch(raw) else ""
+
+
+def _encoded(text: str, blob: str) -> Iterator[View]:
+    for match in _BASE64.finditer(blob):
+        source = match.group(0)
+        if source.isdigit():
+            continue
+        raw = decode_base64(source)
+        if raw and PRINTABLE.fullmatch(raw):
+            yield _view("base64", raw.decode("ascii"), text, source)
+    for match in _HEX.finditer(blob):
+        raw = bytes.fromhex(match.group(0))
+        if PRINTABLE.fullmatch(raw):
+            yield _view("hex", raw.decode("ascii"), text, match.group(0))
+
+
+def rejoined(text: str) -> list[str]:
+    """Tokens that were broken over lines, put together again.
+
+    The last word of a line goes on with the first word of the next one; quote marks, backslashes
+    and indentation between them are dropped.
+    """
+    joined: list[str] = []
+    current = ""
+    for line in text.split("\n"):
+        parts = line.split()
+        if parts and parts[0] in (">", "#", "//", "*", "|"):
+            parts = parts[1:]
+        if not parts:
+            if current:
+                joined.append(current)
+            current = ""
+            continue
+        if current:
+            if len(parts) > 1:
+                joined += (current, current + parts[0].rstrip("\\"))
+                current = ""
+            else:
+                current += parts[0].rstrip("\\")
+        if not current and len(parts[-1]) >= 6:
+            current = parts[-1].rstrip("\\")
+    if current:
+        joined.append(current)
+    return [word for word in joined if len(word) >= 20]

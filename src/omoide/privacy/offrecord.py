@@ -1,0 +1,163 @@
+"""Said off the record: what a person asks not to be kept.
+
+The same words occur in ordinary speech ("I don't remember that", "the minister said off the
+record", "don't save the file yet"), so each rule names the conditions under which it does not
+apply. A pattern is tried only in a window around one of its words, which bounds the work.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from omoide.privacy.rulefiles import read
+from omoide.privacy.verdict import Finding
+
+_BEFORE: Final = 72
+_AFTER: Final = 96
+
+_SUBJECT: Final = re.compile(
+    r"(?:(?<![a-z])(?:i|he|she|we|they|who|you|it|people|nobody|someone|users?|guys?|folks|mom|dad|ich|er|sie|wir|man|je|tu|il|elle|on|nous|eu|ele|io|lui|ik|hij|yo)"
+    r"(?: (?:really|just|still|even|honestly|also|would|could|can|will|usually|actually|probably|definitely|do|did|sometimes|often|always|kinda|literally|simply|maybe|might|may|kann|konnte|will|werde|habe))?"
+    r"|(?<![a-z])(?:i|we|you|they|he|she)['’](?:d|ll|ve|m|re|s))\s{1,2}(?:$)"
+)
+_ASKED: Final = re.compile(r"(?:please|pls|plz|rather|prefer|but|so|could|can|would|will|want|need|hope|wish|ask(?:ing)?|must|should|if|make sure|ensure|promise)(?: that)?\s+(?:you|u|we)?\s?$")
+_MUST: Final = re.compile(r"(?<![a-z])(?:you|u) (?:must|should|may|are) ?(?:not|n't)?|rather (?:you|u)|(?:don't|do not) (?:need|have|want you) to|no need to")
+_REPORTED: Final = re.compile(r"(?<![a-z])(?:told|said|says|speaking|spoke|reporters?|journalists?|interview(?:ed)?|sources?|officials?|minister|spokes\w{1,8}|newspaper|press)(?![a-z])")
+_OWN_WORDS: Final = re.compile(r"(?<![a-z])(?:i tell you|i say|i'm telling|i am telling|i told you|what i said|i said|i just said)(?![a-z])")
+_OPENING: Final = re.compile(r"[^a-z]*(?:(?:this|that|it)(?:'s| is) |strictly |completely |totally |and |so |ok |okay |hey |well |just |fully |all )*$")
+_THING: Final = re.compile(r"(?:th(?:is|at|ese|ose)) (?:file|table|row|image|photo|picture|draft|document|doc|page|branch|commit|value|variable|song|show|game|book|episode|day|night|moment|feeling|time|year|trip|place|person|guy|girl|as )")
+_TECHNICAL: Final = re.compile(r"(?<![a-z])(?:database|table|heap|cache|disk|kernel|buffer|variable|file|ram|gb|mb|overcommit|leak|swap|docker|container|server|redis|gpu|cpu|config|setting|cluster|session storage|cookie|browser|transaction|function|class|query)(?![a-z])")
+
+
+class _Rule(NamedTuple):
+    name: str
+    words: frozenset[str]
+    pattern: re.Pattern[str]
+    unless: tuple[Callable[[str, re.Match[str]], bool], ...]
+
+
+class _Rules(NamedTuple):
+    rules: tuple[_Rule, ...]
+    by_word: dict[str, tuple[int, ...]]
+    elsewhere: tuple[tuple[tuple[str, ...], _Rule], ...]
+
+
+def _said_of_somebody(low: str, match: re.Match[str]) -> bool:
+    """Somebody is said to do it: "I don't remember that"."""
+    before = low[max(0, match.start() - 32) : match.start()]
+    if not _SUBJECT.search(before) or _ASKED.search(before):
+        return False
+    return not _MUST.search(low[max(0, match.start() - 24) : match.end()])
+
+
+def _reported(low: str, match: re.Match[str]) -> bool:
+    """The words of a third person, or a thing that fell or was taken off a record."""
+    start, end = _sentence(low, match.start(), match.end())
+    before = low[start : match.start()]
+    if re.search(r"(?:fell|fall|falls|tak(?:e|es|en|ing)|took|came|comes|is|peel\w{0,3}|kept) ?$", before) and re.search(r"(?:fell|fall|falls|tak(?:e|es|en|ing)|took|peel\w{0,3})\s?(?:[a-z]{1,8} )?$", before):
+        return True
+    if not _REPORTED.search(low, start, end) or _OPENING.match(before):
+        return False
+    return not _OWN_WORDS.search(low, start, end)
+
+
+def _sentence(low: str, start: int, end: int) -> tuple[int, int]:
+    first = max(low.rfind(mark, max(0, start - 400), start) for mark in ".!?\n") + 1
+    marks = [place for place in (low.find(mark, end, end + 400) for mark in ".!?\n") if place >= 0]
+    return max(first, start - 400), min(marks) if marks else min(len(low), end + 400)
+
+
+def _ordinary_object(low: str, match: re.Match[str]) -> bool:
+    """The thing not to be kept is a file, a photo, a value: "don't save this file"."""
+    return _THING.search(low, match.start(), match.end() + 16) is not None
+
+
+def _technical(low: str, match: re.Match[str]) -> bool:
+    """Memory of a machine, records of a database."""
+    start, end = _sentence(low, match.start(), match.end())
+    return _TECHNICAL.search(low, start, end) is not None
+
+
+_CONDITIONS: Final[dict[str, Callable[[str, re.Match[str]], bool]]] = {
+    "subject": _said_of_somebody,
+    "reported": _reported,
+    "ordinary_object": _ordinary_object,
+    "technical": _technical,
+}
+
+
+@cache
+def _rules() -> _Rules:
+    data = read("offrecord")
+    rules = tuple(_compile(row, data) for row in data["rule"])
+    by_word: dict[str, list[int]] = {}
+    for index, rule in enumerate(rules):
+        for word in rule.words:
+            by_word.setdefault(word, []).append(index)
+    elsewhere = tuple((tuple(row["literals"]), _compile(row, data)) for row in data["elsewhere"])
+    return _Rules(rules, {word: tuple(found) for word, found in by_word.items()}, elsewhere)
+
+
+def expand(pattern: str, data: dict[str, Any]) -> str:
+    """Fill in the shared parts of a pattern."""
+    for part in ("do_not", "keep", "object"):
+        pattern = pattern.replace(f"@{part}", f"(?:{data[part]})")
+    return pattern
+
+
+def _compile(row: dict[str, Any], data: dict[str, Any]) -> _Rule:
+    return _Rule(
+        row["id"],
+        frozenset(row.get("words", ())),
+        re.compile(expand(row["pattern"], data)),
+        tuple(_CONDITIONS[name] for name in row.get("unless", ())),
+    )
+
+
+def vocabulary() -> Iterable[str]:
+    """The words of the gate."""
+    return _rules().by_word
+
+
+def off_the_record(low: str, found: set[str], disabled: frozenset[str]) -> Finding | None:
+    """The first request in the text not to keep it.
+
+    Args:
+        low: The text, lower-cased, curly quotes straightened.
+        found: Words of the gate that occur.
+        disabled: Names of rules that are switched off.
+    Cost: linear: a window of 170 characters per occurrence and rule.
+    """
+    known = _rules()
+    for word in found & known.by_word.keys():
+        size, place = len(word), low.find(word)
+        while place >= 0:
+            for index in known.by_word[word]:
+                rule = known.rules[index]
+                if rule.name not in disabled:
+                    finding = _try(low, rule, max(0, place - _BEFORE), place + size + _AFTER)
+                    if finding is not None:
+                        return finding
+            place = low.find(word, place + size)
+    if not low.isascii():
+        return _elsewhere(low, known, disabled)
+    return None
+
+
+def _try(low: str, rule: _Rule, start: int, end: int) -> Finding | None:
+    for match in rule.pattern.finditer(low, start, end):
+        if not any(condition(low, match) for condition in rule.unless):
+            return Finding("off_the_record", rule.name, match.start(), match.end())
+    return None
+
+
+def _elsewhere(low: str, known: _Rules, disabled: frozenset[str]) -> Finding | None:
+    for literals, rule in known.elsewhere:
+        if rule.name not in disabled and any(literal in low for literal in literals):
+            match = rule.pattern.search(low)
+            if match is not None:
+                return Finding("off_the_record", rule.name, match.start(), match.end())
+    return None

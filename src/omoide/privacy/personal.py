@@ -1,0 +1,50 @@
+"""Payment cards, social security numbers, bank accounts: a class of its own with a switch.
+
+Check digits alone say little (a tenth of all numbers pass Luhn), so a card also needs an issuer
+prefix and either its usual grouping or a word near it that speaks of cards.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from omoide.privacy.values import iban, luhn
+from omoide.privacy.verdict import Finding
+
+_ANY: Final = re.compile(r"\d{3}[\d \-]{1,3}\d{2}")
+_CARD: Final = re.compile(r"(?<![\d\-.+A-Za-z_/])(?:\d[ \-]?){12,18}\d(?![\d\-A-Za-z_]|\.\d)")
+_ISSUER: Final = re.compile(r"4|5[1-5]|2[2-7]|3[47]|3[068]|35|6(?:011|4[4-9]|5)")
+_GROUPED: Final = re.compile(r"(?:\d{4}[ \-]){3}\d{4}|3[47]\d{2}[ \-]\d{6}[ \-]\d{5}")
+_CARD_WORDS: Final = re.compile(r"(?<![a-z])(?:card|cards|visa|master(?:card)?|amex|american express|cvv|cvc|exp|expiry|charge|pay|credit|debit|karte|kreditkarte|carte|tarjeta)(?![a-z])", re.I)
+_SSN: Final = re.compile(r"(?<![\d\-])(?!000|666|9\d\d)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d\-])")
+_SSN_WORDS: Final = re.compile(r"(?<![a-z])(?:ssn|social|tax|taxpayer|w-?9|w-?2|1099|form)(?![a-z])", re.I)
+_IBAN: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2} ?(?:[A-Z0-9]{4} ?){2,7}[A-Z0-9]{1,4}(?![A-Za-z0-9])")
+
+
+def has_digits(text: str) -> bool:
+    """Cheap gate: enough digits, and some of them in a row."""
+    return sum(map(text.count, "0123456789")) >= 9 and _ANY.search(text) is not None
+
+
+def personal(text: str) -> Finding | None:
+    """The first number of a person's card, account or office."""
+    for match in _CARD.finditer(text):
+        if _is_card(text, match):
+            return Finding("personal", "payment_card", match.start(), match.end(), whole=False)
+    match = _SSN.search(text)
+    if match is not None and _SSN_WORDS.search(text):
+        return Finding("personal", "social_security", match.start(), match.end(), whole=False)
+    for match in _IBAN.finditer(text):
+        if iban(match.group(0)):
+            return Finding("personal", "iban", match.start(), match.end(), whole=False)
+    return None
+
+
+def _is_card(text: str, match: re.Match[str]) -> bool:
+    digits = re.sub(r"\D", "", match.group(0))
+    if not 13 <= len(digits) <= 19 or not _ISSUER.match(digits) or len(set(digits)) <= 3 or not luhn(digits):
+        return False
+    if _GROUPED.fullmatch(match.group(0)):
+        return True
+    return _CARD_WORDS.search(text, max(0, match.start() - 120), match.end() + 80) is not None

@@ -1,0 +1,118 @@
+"""What a deployment may change about the firewall, and what it may not.
+
+A policy can let exact values through (kept only as keyed hashes), switch rules off by name, switch
+the personal class off, and add rules of its own. It cannot weaken a rule, and an added rule can
+only block more. Added rules are linted when the policy is made: see `lint`.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from omoide.errors import OmoideError
+from omoide.privacy.lint import check_pattern
+from omoide.privacy.scanner import Options
+from omoide.privacy.verdict import Finding
+
+MAX_CHARS = 1_000_000
+"""Characters of the longest text that is scanned; a longer one is refused."""
+
+
+class RuleError(OmoideError, ValueError):
+    """A rule of the user that could be slow or match everything. Attribute: `rule`."""
+
+    def __init__(self, rule: str, problem: str) -> None:
+        super().__init__(f"rule {rule!r}: {problem}", hint="Bound every repeat and name a literal that must occur.")
+        self.rule = rule
+
+
+@dataclass(frozen=True, slots=True)
+class UserRule:
+    """A rule that adds drops.
+
+    Attributes:
+        id: Name of the rule in verdicts, as `user:<id>`.
+        literals: Lower case; one must occur in the text before the pattern is tried.
+        pattern: What RE2 could run: no look-around, no back-reference, every repeat bounded.
+    """
+
+    id: str
+    literals: tuple[str, ...]
+    pattern: str
+    _compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.literals or any(len(part) < 2 or part != part.lower() for part in self.literals):
+            raise RuleError(self.id, "needs lower-case literals of two characters or more")
+        problem = check_pattern(self.pattern)
+        if problem:
+            raise RuleError(self.id, problem)
+        object.__setattr__(self, "_compiled", re.compile(self.pattern, re.IGNORECASE))
+
+    def __call__(self, text: str, low: str) -> Iterator[Finding]:
+        """Yield where the rule matches."""
+        if any(part in low for part in self.literals):
+            for match in self._compiled.finditer(text):
+                yield Finding("credential", f"user:{self.id}", match.start(), match.end())
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Settings of one deployment, immutable.
+
+    Attributes:
+        disabled: Names of rules that are switched off.
+        personal: Whether cards, social security numbers and bank accounts block.
+        rules: Rules that add drops.
+        max_chars: Characters of the longest text that is scanned.
+        allow_key: Key of the allow-list's hashes; any bytes, kept by the deployment.
+        allow: Hashes made by `allow_hash`. A value on it does not block, and is counted.
+    """
+
+    disabled: frozenset[str] = frozenset()
+    personal: bool = True
+    rules: tuple[UserRule, ...] = ()
+    max_chars: int = MAX_CHARS
+    allow_key: bytes = field(default=b"", repr=False)
+    allow: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if self.max_chars < 1:
+            raise ValueError("max_chars must be positive")
+        if self.allow and not self.allow_key:
+            raise ValueError("an allow-list needs allow_key")
+
+    def allows(self, value: str) -> bool:
+        """Whether this exact value is on the allow-list."""
+        return bool(self.allow) and allow_hash(self.allow_key, value) in self.allow
+
+    def options(self) -> Options:
+        """The settings as the scanner takes them."""
+        return Options(
+            personal=self.personal,
+            disabled=self.disabled,
+            extra=self.rules,
+            allows=self.allows if self.allow else None,
+        )
+
+
+def allow_hash(key: bytes, value: str) -> str:
+    """The keyed hash under which a value is put on an allow-list: hex HMAC-SHA-256."""
+    return hmac.new(key, value.encode("utf-8", "surrogatepass"), sha256).hexdigest()
+
+
+def allow_values(key: bytes, values: Iterable[str]) -> frozenset[str]:
+    """Hashes of several values."""
+    return frozenset(allow_hash(key, value) for value in values)
+
+
+_DEFAULT = Policy()
+
+
+def default_policy() -> Policy:
+    """Everything on, nothing allowed."""
+    return _DEFAULT

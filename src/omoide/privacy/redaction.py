@@ -1,0 +1,83 @@
+"""Taking the blocked parts out of a text, for queries and for the opt-in redaction mode.
+
+A finding is widened: a vendor token to the word it sits in and to the pieces of a broken token
+before and after it, anything else to the end of its line, because a password may hold spaces. The
+text is scanned again until it is clean. What cannot be isolated (off the record, a disguise that
+has no place of its own) drops the whole text.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from omoide.privacy.normalise import plain
+from omoide.privacy.scanner import Options, Scan
+from omoide.privacy.values import transitions
+from omoide.privacy.verdict import Finding, Redaction, Verdict
+
+MOST_PARTS: Final = 32
+"""Parts that are taken out of one text; a text with more is dropped."""
+
+
+def take_out(text: str, options: Options) -> Redaction:
+    """Remove every finding. The result is the plain view of the text, without its disguises."""
+    verdicts: list[Verdict] = []
+    view = plain(text)
+    for _ in range(MOST_PARTS + 1):
+        finding = Scan(options).find(view)
+        if finding is None:
+            return Redaction(_close(view) if verdicts else text, tuple(verdicts), len(verdicts))
+        verdicts.append(Verdict(True, finding.reason, finding.rule))
+        if finding.reason == "off_the_record" or (finding.start == 0 and finding.end >= len(view)):
+            break
+        start, end = _widen(view, finding)
+        view = view[:start] + " " + view[end:]
+    return Redaction("", tuple(verdicts), len(verdicts))
+
+
+def _widen(text: str, finding: Finding) -> tuple[int, int]:
+    start, end = finding.start, finding.end
+    while start > 0 and not text[start - 1].isspace():
+        start -= 1
+    if finding.whole:
+        line = text.find("\n", end)
+        end = line if line >= 0 else len(text)
+    else:
+        while end < len(text) and not text[end].isspace():
+            end += 1
+    return _pieces_before(text, start), _pieces_after(text, end)
+
+
+def _pieces_after(text: str, end: int) -> int:
+    """A token broken over lines goes on with the first word of the next ones."""
+    while end < len(text):
+        rest = text[end:]
+        gap = len(rest) - len(rest.lstrip(" \t\r\n>\\"))
+        if "\n" not in rest[:gap]:
+            break
+        words = rest[gap : gap + 4096].split(None, 1)
+        if not words or not _is_piece(words[0]):
+            break
+        end += gap + len(words[0])
+    return end
+
+
+def _pieces_before(text: str, start: int) -> int:
+    while start > 0:
+        head = text[max(0, start - 4096) : start]
+        kept = head.rstrip(" \t\r\n>\\")
+        if "\n" not in head[len(kept) :]:
+            break
+        words = kept.rsplit(None, 1)
+        if not words or not _is_piece(words[-1]):
+            break
+        start -= len(head) - len(kept) + len(words[-1])
+    return start
+
+
+def _is_piece(word: str) -> bool:
+    return len(word) >= 4 and transitions(word) >= 0.18
+
+
+def _close(text: str) -> str:
+    return " ".join(text.split()) if "\n" not in text else "\n".join(" ".join(line.split()) for line in text.split("\n")).strip("\n")

@@ -1,0 +1,187 @@
+"""The scan: one text in, the first finding out.
+
+    plain view -> lower case once -> gate (which words occur)
+      -> off the record -> long words: vendor formats -> shapes by place -> names and sentences
+      -> wallets, codes, answers -> personal numbers -> decoded views, two levels deep
+
+Most texts leave after the gate. Every step is linear: patterns are anchored at a literal or a
+gate, repeats are bounded, and the decoded views of one text may not exceed a budget in total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Final, NamedTuple
+
+from omoide.privacy import names, normalise, offrecord, personal, shapes, speech
+from omoide.privacy.gates import Look, make_gate
+from omoide.privacy.names import Strength
+from omoide.privacy.tokens import find_tokens, long_words
+from omoide.privacy.values import HEX, is_random
+from omoide.privacy.verdict import Finding
+
+DEPTH: Final = 2
+"""How deep decoded views are decoded again."""
+
+_WALLET: Final = frozenset(("seed", "mnemonic", "recovery", "wallet", "backup", "phrase", "ledger", "metamask", "trezor", "rescue", "scratch", "bip"))
+_ANSWER: Final = frozenset(("security", "maiden", "pet", "secret"))
+_ASSIGNING: Final = ("=", ":", ">", '"', "`", "',")
+
+
+class BudgetError(Exception):
+    """The decoded views of a text outgrew the budget."""
+
+
+class Options(NamedTuple):
+    """What a scan is asked to do."""
+
+    personal: bool = True
+    disabled: frozenset[str] = frozenset()
+    most_views: int = 400_000
+    """Characters of all decoded views of one text together."""
+    extra: tuple[Callable[[str, str], Iterator[Finding]], ...] = ()
+    """Rules of the user: (text, lower-cased text) -> findings."""
+    allows: Callable[[str], bool] | None = None
+    """Whether an exact value is on the allow-list."""
+
+
+class Scan:
+    """The state of one scan: what was found, allowed and spent."""
+
+    __slots__ = ("allowed", "options", "spent", "suspect")
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self.spent = 0
+        self.suspect = False
+        self.allowed = False
+
+    def find(self, text: str, depth: int = 0) -> Finding | None:
+        """The first finding in a plain view, offsets in that view; None when the text is clean."""
+        low = normalise.lower(text)
+        found = gate()(low)
+        for finding in self._findings(text, low, found, depth):
+            if finding.rule in self.options.disabled:
+                continue
+            if self._is_allowed(text, finding):
+                self.allowed = True
+                continue
+            return finding
+        return None
+
+    def _is_allowed(self, text: str, finding: Finding) -> bool:
+        allows = self.options.allows
+        if allows is None or finding.reason == "off_the_record":
+            return False
+        part = text[finding.start : finding.end]
+        return any(allows(piece) for piece in {part, *part.replace("=", " ").replace(":", " ").split(), *part.split()} for piece in (piece, piece.strip("\"'`,;()[]{}<>")))
+
+    def _findings(self, text: str, low: str, found: set[str], depth: int) -> Iterator[Finding]:
+        options = self.options
+        if depth == 0:
+            finding = offrecord.off_the_record(low, found, options.disabled) if found else None
+            if finding is not None:
+                yield finding
+        all_words = text.split()
+        long = long_words(all_words)
+        blob = "\n".join(long)
+        if blob:
+            yield from located(text, find_tokens(blob, long))
+        yield from shapes.find_shapes(text, found)
+        yield from _named(text, low, found)
+        yield from _spoken(text, low, found)
+        for rule in options.extra:
+            yield from rule(text, low)
+        if depth == 0 and options.personal and personal.has_digits(text):
+            finding = personal.personal(text)
+            if finding is not None:
+                yield finding
+        if depth < DEPTH:
+            yield from self._views(text, blob, all_words, depth)
+        if long and depth == 0:
+            self.suspect = any(_is_unexplained(word) for word in long[:64])
+
+    def _views(self, text: str, blob: str, words: list[str], depth: int) -> Iterator[Finding]:
+        for view in normalise.decoded(text, blob, words):
+            if not view.text:
+                continue
+            self._spend(len(view.text))
+            finding = self.find(view.text, depth + 1)
+            if finding is not None:
+                yield Finding(finding.reason, f"{finding.rule}+{view.kind}", view.start, view.end)
+        if blob and "\n" in text:
+            joined = normalise.rejoined(text)
+            for rule, _ in find_tokens("\n".join(joined), joined):
+                yield Finding("credential", f"{rule}+wrapped", 0, len(text))
+
+    def _spend(self, characters: int) -> None:
+        self.spent += characters
+        if self.spent > self.options.most_views:
+            raise BudgetError
+
+
+def located(text: str, tokens: Iterator[tuple[str, str]]) -> Iterator[Finding]:
+    """Put vendor tokens back to their place in the text."""
+    for rule, match in tokens:
+        start = text.find(match.split("\n", 1)[0])
+        start = max(start, 0)
+        yield Finding("credential", rule, start, start + len(match), whole=False)
+
+
+def _named(text: str, low: str, found: set[str]) -> Iterator[Finding]:
+    if any(mark in low for mark in _ASSIGNING):
+        found = found | {stem for stem in names.SUBSTRING_STEMS if stem in low}
+    if found.isdisjoint(_name_words()):
+        return
+    for name in names.names(text, low, found):
+        finding = None
+        if name.strength is not Strength.NONE:
+            finding = (
+                names.assigned(text, name)
+                or names.beside(text, name)
+                or speech.told(text, name)
+                or speech.used_as(text, low, name)
+                or names.near(text, name)
+            )
+        finding = finding or speech.digits(text, low, name) or speech.pair(text, name) or names.header(text, name) or names.cookie(text, name)
+        if finding is not None:
+            yield finding
+
+
+@cache
+def _name_words() -> frozenset[str]:
+    return frozenset(names.vocabulary())
+
+
+def _spoken(text: str, low: str, found: set[str]) -> Iterator[Finding]:
+    finding = None
+    if not text.isascii():
+        finding = speech.elsewhere(text)
+        if finding is not None:
+            yield finding
+    if not found.isdisjoint(_WALLET):
+        finding = speech.wallet_words(low) or speech.backup_codes(text)
+        if finding is not None:
+            yield finding
+    if not found.isdisjoint(_ANSWER):
+        finding = speech.security_answer(text)
+        if finding is not None:
+            yield finding
+
+
+def _is_unexplained(word: str) -> bool:
+    core = word.strip("\"'`,;()[]{}<>.")
+    return 20 <= len(core) <= 200 and core.isalnum() and not HEX.fullmatch(core) and is_random(core, 0.35)
+
+
+@cache
+def gate() -> Look:
+    """The gate over the words of all rules, made at the first scan."""
+    return make_gate(*gate_words())
+
+
+def gate_words() -> tuple[list[str], list[str]]:
+    """Words and literals of all rules."""
+    every = {*offrecord.vocabulary(), *shapes.vocabulary(), *names.vocabulary(), *_WALLET, *_ANSWER}
+    return sorted(every), sorted(set(shapes.literals()))

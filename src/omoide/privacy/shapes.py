@@ -1,0 +1,96 @@
+"""Credentials known by their place in a text: URLs, key blocks, commands, config of tools.
+
+Each shape of `rules/shapes.toml` names words or literals; it is tried only where one of them occurs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Final, NamedTuple
+
+from omoide.privacy.checks import CHECKS, PRINTABLE, decode_base64
+from omoide.privacy.judge import is_secret
+from omoide.privacy.rulefiles import read
+from omoide.privacy.values import is_random
+from omoide.privacy.verdict import Finding, Reason
+
+_SECRET_ROW: Final = re.compile(r"\n\s{1,12}[\w.\-]{1,60}:\s{1,3}(?:[|>]-?\s{1,16})?[\"']?(?P<v>[A-Za-z0-9+/=_\-]{8,4000})[\"']?\s{0,4}(?=\n|$)")
+_PEM_END: Final = "-----END"
+
+
+class _Shape(NamedTuple):
+    name: str
+    reason: Reason
+    words: frozenset[str]
+    literals: tuple[str, ...]
+    pattern: re.Pattern[str]
+    check: Callable[[str], bool]
+    special: str
+
+
+@cache
+def _shapes() -> tuple[_Shape, ...]:
+    return tuple(
+        _Shape(
+            row["id"],
+            row.get("reason", "credential"),
+            frozenset(row.get("words", ())),
+            tuple(row.get("literals", ())),
+            re.compile(row["pattern"], 0 if row.get("exact") else re.IGNORECASE),
+            CHECKS[row["check"]],
+            row.get("scan", row.get("over", "")),
+        )
+        for row in read("shapes")["shape"]
+        if row.get("over") not in ("tokens", "long")
+    )
+
+
+def vocabulary() -> tuple[str, ...]:
+    """Words of the gate."""
+    return tuple(word for shape in _shapes() for word in shape.words)
+
+
+def literals() -> tuple[str, ...]:
+    """Literals of the gate that are no words."""
+    return tuple(dict.fromkeys(part for shape in _shapes() for part in shape.literals if shape.special != "numbers"))
+
+
+def find_shapes(text: str, found: set[str]) -> Iterator[Finding]:
+    """Yield the credentials whose place the text has. Cost: one anchored search per shape in question."""
+    for shape in _shapes():
+        if shape.special == "numbers":
+            if text.count(",") < 63:
+                continue
+        elif found.isdisjoint(shape.words) and found.isdisjoint(shape.literals):
+            continue
+        for match in shape.pattern.finditer(text):
+            if shape.special == "kubernetes":
+                yield from _kubernetes(text, match)
+            elif shape.check(match["v"]):
+                yield Finding(shape.reason, shape.name, match.start(), _block_end(text, shape, match))
+
+
+def _block_end(text: str, shape: _Shape, match: re.Match[str]) -> int:
+    """A key block goes to its end line, or to the end of the text."""
+    if shape.name != "private_key":
+        return match.end()
+    end = text.find(_PEM_END, match.end())
+    if end < 0:
+        return len(text)
+    line = text.find("\n", end)
+    return line if line >= 0 else len(text)
+
+
+def _kubernetes(text: str, match: re.Match[str]) -> Iterator[Finding]:
+    """The values under `data:` of a manifest are base64 of the secrets."""
+    start = text.find("data:", match.end())
+    if start < 0:
+        start = max(0, text.rfind("data:", 0, match.start()))
+    for row in _SECRET_ROW.finditer(text, start, start + 20_000):
+        value = row["v"]
+        raw = decode_base64(value)
+        told = bool(raw) and PRINTABLE.fullmatch(raw) is not None and is_secret(raw.decode("ascii"), quoted=True, strong=True)
+        if told or (len(value) >= 12 and is_random(value, 0.25)):
+            yield Finding("credential", "kubernetes_secret", row.start(), row.end())

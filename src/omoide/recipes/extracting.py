@@ -1,0 +1,117 @@
+"""Calling an extractor without letting it hold up, or end, a turn.
+
+The two extractors of this package run in place. Any other is someone's code, which may wait for a
+language model: it runs on a daemon thread, or as a task in the async calls, and is left behind
+when its time is up. What it raises is handed back, not swallowed: the caller reports it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections.abc import Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from omoide.recipes.extractors import Draft, Extractor, raw_turn, statements
+from omoide.types import Seconds
+
+EXTRACTOR_FAILED = "extractor_failed"
+EXTRACTOR_TIMEOUT = "extractor_timeout"
+
+_IN_PLACE = (raw_turn, statements)
+
+
+class ExtractionError(Exception):
+    """An extractor gave no answer. `reason`: `extractor_failed` or `extractor_timeout`."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def extract(extractor: Extractor, text: str, seconds: Seconds) -> list[Draft]:
+    """What an extractor makes of a text, within `seconds`.
+
+    Raises:
+        ExtractionError: it failed, took too long, or returned something that is not drafts.
+    """
+    if extractor in _IN_PLACE:
+        return _drafts(extractor(text))
+    future = _start(extractor, text)
+    try:
+        error = future.exception(timeout=seconds)
+    except TimeoutError:
+        raise ExtractionError(EXTRACTOR_TIMEOUT) from None
+    if error is not None:
+        raise ExtractionError(EXTRACTOR_FAILED) from error
+    return _drafts(future.result())
+
+
+async def aextract(extractor: Extractor, text: str, seconds: Seconds) -> list[Draft]:
+    """Async twin of `extract`; a coroutine function runs as a task of this loop."""
+    if extractor in _IN_PLACE:
+        return _drafts(extractor(text))
+    waited: asyncio.Future[Any]
+    if _is_async(extractor):
+        waited = asyncio.ensure_future(_await(extractor, text))
+    else:
+        waited = asyncio.wrap_future(_start(extractor, text))
+    try:
+        done, _ = await asyncio.wait({waited}, timeout=seconds)
+    finally:
+        if not waited.done():
+            waited.cancel()
+    if not done:
+        raise ExtractionError(EXTRACTOR_TIMEOUT)
+    if waited.cancelled():
+        raise ExtractionError(EXTRACTOR_FAILED)
+    error = waited.exception()
+    if error is not None:
+        raise ExtractionError(EXTRACTOR_FAILED) from error
+    return _drafts(waited.result())
+
+
+def _start(extractor: Extractor, text: str) -> Future[Any]:
+    """Run an extractor on a daemon thread: one that hangs must not keep the process alive."""
+    future: Future[Any] = Future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            made = context.run(extractor, text)
+            future.set_result(asyncio.run(_finish(made)) if inspect.isawaitable(made) else made)
+        except BaseException as error:  # noqa: BLE001 - the edge of this thread: it goes to the caller
+            future.set_exception(error)
+
+    threading.Thread(target=work, name="omoide-extractor", daemon=True).start()
+    return future
+
+
+async def _await(extractor: Extractor, text: str) -> Any:
+    return await _finish(extractor(text))
+
+
+async def _finish(made: Any) -> Any:
+    return await made if inspect.isawaitable(made) else made
+
+
+def _is_async(extractor: Extractor) -> bool:
+    return inspect.iscoroutinefunction(extractor) or inspect.iscoroutinefunction(type(extractor).__call__)
+
+
+def _drafts(made: Any) -> list[Draft]:
+    """Drafts as a list; an answer of any other shape is a failure, never "nothing to store"."""
+    if isinstance(made, str | bytes) or not hasattr(made, "__iter__"):
+        raise ExtractionError(EXTRACTOR_FAILED)
+    drafts = list(made)
+    if not all(isinstance(draft, str | Mapping) for draft in drafts):
+        raise ExtractionError(EXTRACTOR_FAILED)
+    return drafts
+
+
+__all__ = ["EXTRACTOR_FAILED", "EXTRACTOR_TIMEOUT", "ExtractionError", "aextract", "extract"]

@@ -1,0 +1,239 @@
+"""What a client reader keeps of a partition: posting lists and attribute columns, validated at each use.
+
+    columns          attribute rows 1..next - 1, as of write `v`
+    terms            per term: its postings up to row `since`, its live count, and the write it is known as of
+    known_since      every term that is not in `terms` has no posting up to this row (0: unknown)
+
+A posting list is append only and rows ascend, so "all above the row I hold" brings a list up to date,
+whatever was nulled, dropped or refilled meanwhile; erased rows are dead in the columns.
+
+A list is current when the write it is known as of is at least `floor`, the last write that may have
+changed a list unseen. A write of this process that found the cache current is added to it and moves no
+floor, unless it erased a record (whose terms' live counts it does not know).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from omoide.core.columns import Columns
+from omoide.core.postings import decode
+from omoide.core.ranking import TermList
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DEFAULT_BUDGET = 256 * 1024 * 1024
+_POSTING_BYTES = 14
+_TERM_BYTES = 300
+
+
+@dataclass(slots=True)
+class Postings:
+    """One list. `pending` are postings of this process that are not in the arrays yet."""
+
+    rows: NDArray[np.int64] | None = None
+    codes: NDArray[np.int16] | None = None
+    df: int = 0
+    since: int = 0
+    as_of: int = 0
+    pending: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        return (0 if self.rows is None else len(self.rows)) + len(self.pending)
+
+    def add(self, data: bytes) -> None:
+        """Append the postings above `since`."""
+        import numpy as np
+
+        rows, codes = decode(data)
+        if self.since:
+            new = rows > self.since
+            rows, codes = rows[new], codes[new]
+        if not len(rows):
+            return
+        self.settle()
+        if self.rows is None or self.codes is None:
+            self.rows, self.codes = rows, codes
+        else:
+            self.rows, self.codes = np.concatenate([self.rows, rows]), np.concatenate([self.codes, codes])
+
+    def settle(self) -> None:
+        """Move what is pending into the arrays."""
+        if not self.pending:
+            return
+        import numpy as np
+
+        rows = np.array([row for row, _ in self.pending], dtype=np.int64)
+        codes = np.array([code for _, code in self.pending], dtype=np.int16)
+        if self.rows is not None and self.codes is not None:
+            rows, codes = np.concatenate([self.rows, rows]), np.concatenate([self.codes, codes])
+        self.rows, self.codes = rows, codes
+        self.pending = []
+
+    def as_terms(self, weight: float, name: str) -> TermList:
+        """The list as ranking takes it."""
+        self.settle()
+        if self.rows is None or self.codes is None:
+            import numpy as np
+
+            return TermList(np.zeros(0, np.int64), np.zeros(0, np.int16), 0, weight, name)
+        return TermList(self.rows, self.codes, self.df, weight, name)
+
+
+@dataclass(slots=True)
+class Written:
+    """What a save reported: enough to bring a current cache to its state."""
+
+    gen: bytes
+    v: int
+    row: int
+    n: int
+    sdl: int
+    log: int
+    attributes: bytes
+    interval: bytes
+    erased: tuple[int, ...]
+    terms: Sequence[str]
+    codes: Sequence[int]
+
+
+class Partition:
+    """The cache of one partition. The owner's lock guards every method."""
+
+    def __init__(self) -> None:
+        self.reset(b"", intervals=False)
+
+    def reset(self, gen: bytes, *, intervals: bool) -> None:
+        """Forget everything; `gen` names the row numbering that follows."""
+        self.gen = gen
+        self.columns = Columns(intervals=intervals)
+        self.terms: dict[str, Postings] = {}
+        self.v = self.n = self.sdl = self.log = 0
+        self.floor = 0
+        self.known_since = self.known_as_of = 0
+        self.postings_held = 0
+        self.now_ms = 0
+        self.fingerprint = ""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, estimated: 14 a posting, 300 a list, and the columns."""
+        return self.columns.nbytes + self.postings_held * _POSTING_BYTES + len(self.terms) * _TERM_BYTES
+
+    def held(self, term: str) -> Postings | None:
+        """The list of a term: known, or known to be empty; None when nothing is known of it."""
+        found = self.terms.get(term)
+        if found is None and self.known_since:
+            return Postings(since=self.known_since, as_of=self.known_as_of)
+        return found
+
+    def current(self, terms: Iterable[str]) -> bool:
+        """Whether every list is known as of write `v`."""
+        for term in terms:
+            held = self.held(term)
+            if held is None or held.as_of < self.floor:
+                return False
+        return self.v > 0
+
+    def take_list(self, term: str, df: int, data: bytes, *, upto: int, as_of: int) -> None:
+        """Bring one list up to row `upto` and write `as_of`."""
+        held = self.held(term) or Postings()
+        before = held.count
+        if data:
+            held.add(data)
+        if as_of >= held.as_of:
+            held.df, held.as_of = df, as_of
+        held.since = max(held.since, upto)
+        self.terms[term] = held
+        self.postings_held += held.count - before
+        if held.count > 4 * held.df + 1000:  # mostly dead rows: cheaper to read again
+            self.drop_list(term)
+
+    def drop_list(self, term: str) -> None:
+        held = self.terms.pop(term, None)
+        if held is not None:
+            self.postings_held -= held.count
+            self.known_since = self.known_as_of = 0
+
+    def written(self, write: Written) -> None:
+        """Add a write of this process, when nothing else was written since `v`."""
+        if write.gen != self.gen or write.v != self.v + 1 or write.row != self.columns.next:
+            return
+        self.columns.extend(write.attributes, write.interval)
+        if write.erased:
+            self.columns.kill(write.erased)
+        vocabulary_known = self.known_since > 0 and self.known_as_of >= self.floor
+        for term, code in zip(write.terms, write.codes, strict=True):
+            held = self.terms.get(term)
+            if held is None and vocabulary_known:
+                held = self.terms[term] = Postings(as_of=self.floor)
+            if held is None or held.as_of < self.floor:
+                continue
+            held.pending.append((write.row, code))
+            held.df, held.since = held.df + 1, write.row
+            self.postings_held += 1
+        if vocabulary_known:
+            self.known_since = write.row
+        self.v, self.n, self.sdl, self.log = write.v, write.n, write.sdl, write.log
+        if write.erased:
+            self.floor = write.v
+
+    def erased(self, gen: bytes, v: int, n: int, sdl: int, log: int, rows: Sequence[int]) -> None:
+        """Add an erasure of this process, when nothing else was written since `v`."""
+        if gen != self.gen or v != self.v + 1 or any(row >= self.columns.next for row in rows):
+            return
+        self.columns.kill(rows)
+        self.v, self.n, self.sdl, self.log, self.floor = v, n, sdl, log, v
+
+
+class Cache:
+    """Partitions by head key, least recently used first out, within a byte budget."""
+
+    def __init__(self, budget: int = DEFAULT_BUDGET) -> None:
+        self.budget = budget
+        self.lock = threading.Lock()
+        self._partitions: OrderedDict[bytes, Partition] = OrderedDict()
+        self._sizes: dict[bytes, int] = {}
+        self._total = 0
+
+    def peek(self, head: bytes) -> Partition | None:
+        """The cache of a partition, if there is one."""
+        return self._partitions.get(head)
+
+    def open(self, head: bytes) -> Partition:
+        """The cache of a partition, begun if there is none."""
+        partition = self._partitions.get(head)
+        if partition is None:
+            partition = self._partitions[head] = Partition()
+        self._partitions.move_to_end(head)
+        return partition
+
+    def forget(self, head: bytes) -> None:
+        """Drop a partition."""
+        self._partitions.pop(head, None)
+        self._total -= self._sizes.pop(head, 0)
+
+    def settle(self, head: bytes, partition: Partition) -> None:
+        """Account for a partition that was used, and keep within the budget; it stays itself."""
+        size = partition.nbytes
+        self._total += size - self._sizes.get(head, 0)
+        self._sizes[head] = size
+        while self._total > self.budget and len(self._partitions) > 1:
+            oldest = next(iter(self._partitions))
+            self.forget(oldest)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held, estimated."""
+        return self._total
+
+    def stats(self) -> dict[str, Any]:
+        """Number of partitions and bytes held."""
+        return {"partitions": len(self._partitions), "bytes": self._total}

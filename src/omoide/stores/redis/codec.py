@@ -1,0 +1,164 @@
+"""Between requests and bytes: what scripts are given, and what records look like when they come back.
+
+    body       MessagePack map, field name -> stored value, sorted by name
+    footprint  MessagePack list: id, index terms, unique digests, session, author, entities
+    record     row, body, attribute row (32 bytes), statistics (36 bytes or none), decay order, expiry
+    statistics f64 alpha, f64 beta, u32 corroborations, u32 contradictions, u32 accesses, i64 last access
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import secrets
+import struct
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from omoide.core.columns import CONFIDENCE_STEPS, SUSPECT, TIME_CUE, Attributes, stored_confidence, unpack
+from omoide.core.decay import EPOCH
+from omoide.core.postings import code, exact_term
+from omoide.errors import CorruptRecordError
+from omoide.model.schema import ModelSpec
+from omoide.ops.request import Put, Record
+
+FORMAT = "1"
+STATISTICS = struct.Struct("<ddIIIq")
+_F32 = struct.Struct("<f")
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder().decode
+pack_plan = _encode
+unpack_reply = _decode
+
+
+def shape(spec: ModelSpec) -> dict[str, str]:
+    """What the head of a partition has to say for a model to write to it."""
+    return {"format": FORMAT, "fingerprint": spec.fingerprint}
+
+
+def rate(spec: ModelSpec) -> float | None:
+    """Decay per second, None for a model without decay."""
+    return None if spec.decay is None else spec.decay.rate
+
+
+def prior(spec: ModelSpec) -> dict[str, float]:
+    """Beta prior and evidence cap of a model; a model without confidence is certain."""
+    certainty = spec.certainty
+    if certainty is None:
+        return {"alpha": 1.0, "beta": 0.0, "cap": 1.0}
+    alpha = certainty.initial * certainty.prior_weight
+    return {"alpha": alpha, "beta": certainty.prior_weight - alpha, "cap": certainty.cap}
+
+
+def digest(operation_id: str | None) -> bytes:
+    """16 bytes that stand for an operation id; a fresh one when there is none."""
+    if operation_id is None:
+        return secrets.token_bytes(16)
+    return hashlib.blake2b(operation_id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def statistics(put: Put) -> bytes:
+    """Statistics of a new record whose first confidence was given; empty for the model's prior."""
+    certainty = put.scope.spec.certainty
+    if put.confidence is None or certainty is None:
+        return b""
+    alpha = put.confidence * certainty.prior_weight
+    return STATISTICS.pack(alpha, certainty.prior_weight - alpha, 0, 0, 0, 0)
+
+
+def _confidence(put: Put) -> int:
+    certainty = put.scope.spec.certainty
+    if certainty is None:
+        return CONFIDENCE_STEPS
+    return stored_confidence(certainty.initial if put.confidence is None else put.confidence)
+
+
+def index_terms(put: Put) -> tuple[list[str], list[int]]:
+    """Terms and posting codes: the text's, then the equality terms with code 0."""
+    terms, length = list(put.terms), put.length
+    codes = [code(frequency, length) for frequency in put.terms.values()]
+    exact = dict.fromkeys(exact_term(name, value).decode() for name, value in put.exact)
+    return [*terms, *exact], [*codes, *([0] * len(exact))]
+
+
+def unique_name(digest: bytes) -> str:
+    """A uniqueness digest as text: scripts cannot read MessagePack's binary type."""
+    return b64encode(digest).decode()
+
+
+def encode_put(put: Put) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
+    """(plan, footprint, body, terms) of a write; the plan is still to be packed."""
+    terms, codes = index_terms(put)
+    spec = put.scope.spec
+    plan = {
+        **shape(spec),
+        "id": put.id,
+        "mode": put.mode,
+        "expect": put.expect_version,
+        "codes": codes,
+        "length": put.length,
+        "time": put.time_ms,
+        "importance": _F32.unpack(_F32.pack(put.importance if put.base is None else put.base))[0],
+        "confidence": _confidence(put),
+        "rate": rate(spec),
+        "flags": (TIME_CUE if put.time_cue else 0) | (SUSPECT if put.suspect else 0),
+        "ttl": put.ttl_ms,
+        "interval": spec.ttl is not None,
+        "cap": put.cap,
+    }
+    entities = list(dict.fromkeys(put.entities))
+    footprint = _encode([put.id, terms, [unique_name(name) for name in put.unique], put.session, put.author, entities])
+    body = _encode({name: put.values[name] for name in sorted(put.values)})
+    return plan, footprint, body, terms
+
+
+def relevance(spec: ModelSpec, order: bytes, now_ms: int) -> float | None:
+    """Decayed base score now, from the decay order ln(base) + rate x (touched - epoch)."""
+    if spec.decay is None or order == b"":
+        return None
+    z = float(order)
+    return math.exp(z - spec.decay.rate * (now_ms / 1000 - EPOCH)) if z > -5e12 else 0.0
+
+
+def decode_record(spec: ModelSpec, parts: Sequence[Any], now_ms: int) -> Record:
+    """One record from its six parts.
+
+    Raises:
+        CorruptRecordError: the body is not what was written.
+    """
+    row, body, attributes, statistics, order, expires = parts
+    held: Attributes = unpack(attributes)
+    up = down = accesses = accessed = 0
+    confidence = 1.0 if spec.certainty is None else spec.certainty.initial
+    if statistics:
+        alpha, beta, up, down, accesses, accessed = STATISTICS.unpack(statistics)
+        confidence = alpha / (alpha + beta)
+    try:
+        values = _decode(body)
+        identity = values[spec.id_field]
+    except (msgspec.DecodeError, KeyError, TypeError):
+        raise CorruptRecordError(f"a record of {spec.name} is not what was written", hint="omoide doctor") from None
+    return Record(
+        id=identity,
+        row=int(row),
+        values=values,
+        version=held.version,
+        time_ms=held.time,
+        importance=held.importance,
+        confidence=confidence,
+        corroborations=up,
+        contradictions=down,
+        access_count=accesses,
+        accessed_ms=accessed,
+        relevance=relevance(spec, order, now_ms),
+        expires_ms=int(float(expires)) if expires else 0,
+    )
+
+
+def decode_records(spec: ModelSpec, flat: Sequence[Any], now_ms: int) -> Iterator[Record]:
+    """Records from a flat list, six entries each."""
+    for start in range(0, len(flat), 6):
+        yield decode_record(spec, flat[start : start + 6], now_ms)

@@ -1,0 +1,203 @@
+"""The Redis store: one binding from requests to commands, and a sync and an async face.
+
+    Request ──▶ Binding.handle ──commands──▶ wire
+                     ▲◀──────────replies────
+
+The binding and its cache are shared by both faces of a connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, TypeVar
+
+from omoide.errors import QueryError
+from omoide.ops import port
+from omoide.ops import request as ask
+from omoide.ops.request import Request
+from omoide.stores.redis.awire import AsyncWire
+from omoide.stores.redis.cache import Cache
+from omoide.stores.redis.calls import Handler
+from omoide.stores.redis.keys import Keys
+from omoide.stores.redis.reader import Reader
+from omoide.stores.redis.reads import Lookup
+from omoide.stores.redis.upkeep import Upkeep
+from omoide.stores.redis.wire import SyncWire
+from omoide.stores.redis.writes import Writer
+
+R = TypeVar("R")
+
+
+class Binding:
+    """Finds the handler of a request.
+
+    Args:
+        reader: `auto`, `client` or `server`.
+        cache_bytes: Budget of the client cache.
+    """
+
+    def __init__(self, keys: Keys, *, reader: str = "auto", cache_bytes: int | None = None) -> None:
+        if reader not in ("auto", "client", "server"):
+            raise QueryError("reader is one of auto, client, server")
+        self.keys = keys
+        self.cache = Cache() if cache_bytes is None else Cache(cache_bytes)
+        self.reader = Reader(self.cache, reader)
+        self.writer = Writer(keys, self.cache)
+        self.lookup = Lookup(keys, self.reader)
+        self.upkeep = Upkeep(keys, self.cache)
+        writer, lookup, upkeep = self.writer, self.lookup, self.upkeep
+        self._handlers: dict[type, Any] = {
+            ask.Put: writer.one,
+            ask.Erase: writer.one,
+            ask.Observe: writer.one,
+            ask.Deliver: writer.one,
+            ask.Batch: writer.batch,
+            ask.Drop: writer.drop,
+            ask.Increment: writer.increment,
+            ask.Link: writer.link,
+            ask.Get: lookup.get,
+            ask.GetUnique: lookup.get_unique,
+            ask.Page: lookup.page,
+            ask.ReadTurn: lookup.turn,
+            ask.Spread: lookup.spread,
+            ask.Count: lookup.count,
+            ask.ReadCounters: lookup.counters,
+            ask.Top: lookup.top,
+            ask.Search: self._search,
+            ask.Find: self._find,
+            ask.Prune: upkeep.prune,
+            ask.Check: upkeep.check,
+            ask.BeginReindex: upkeep.begin,
+            ask.CopyRecords: upkeep.copy,
+            ask.FinishReindex: upkeep.finish,
+        }
+
+    def handle(self, request: Request[R]) -> Handler[R]:
+        """The handler of a request that one or several calls answer."""
+        handler: Handler[R] = self._handlers[type(request)](request)
+        return handler
+
+    def _search(self, request: ask.Search) -> Handler[ask.SearchReply]:
+        return self.reader.search(self.keys.head(request.scope), request)
+
+    def _find(self, request: ask.Find) -> Handler[tuple[ask.Record, ...]]:
+        return self.reader.find(self.keys.head(request.scope), request)
+
+    def describe(self, keys: list[bytes]) -> Handler[tuple[ask.PartitionStatus, ...]]:
+        """Status of the partitions behind head and counter keys."""
+        heads = dict.fromkeys(key[:-1] + b"h" for key in keys if self.keys.parse(key) is not None)
+        return self.upkeep.describe(list(heads))
+
+
+class RedisStore:
+    """The blocking face. Safe for threads."""
+
+    def __init__(self, wire: SyncWire, binding: Binding) -> None:
+        self.wire = wire
+        self.binding = binding
+
+    def execute(self, request: Request[R]) -> R:
+        """Answer a request. Raises: StoreError and what the request names."""
+        if isinstance(request, ask.Partitions):
+            keys = [key for letter in "hn" for key in self._scan(self.binding.keys.pattern(request.model, letter))]
+            return self._drive(self.binding.describe(keys))  # type: ignore[return-value]
+        if isinstance(request, ask.ServerStatus):
+            infos = self.wire.each_primary((b"INFO",), timeout=port.remaining())
+            return _server_status(infos, self.wire, self.binding)  # type: ignore[return-value]
+        return self._drive(self.binding.handle(request))
+
+    def _drive(self, handler: Generator[Any, Any, R]) -> R:
+        try:
+            commands = next(handler)
+            while True:
+                commands = handler.send(self.wire.call(commands, timeout=port.remaining()))
+        except StopIteration as stop:
+            result: R = stop.value
+            return result
+
+    def _scan(self, pattern: bytes) -> list[bytes]:
+        found: list[bytes] = []
+        for node in self.wire.primaries():
+            cursor: Any = b"0"
+            while True:
+                command = _scan_command(cursor, pattern)
+                ((cursor, keys),) = self.wire.call([command], timeout=port.remaining(), node=node)
+                found += keys
+                if cursor in (b"0", 0):
+                    break
+        return found
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.wire.close()
+
+
+class AsyncRedisStore:
+    """The async face. Works in any running event loop."""
+
+    def __init__(self, wire: AsyncWire, binding: Binding) -> None:
+        self.wire = wire
+        self.binding = binding
+
+    async def execute(self, request: Request[R]) -> R:
+        """Answer a request. Raises: StoreError and what the request names."""
+        if isinstance(request, ask.Partitions):
+            keys = []
+            for letter in "hn":
+                keys += await self._scan(self.binding.keys.pattern(request.model, letter))
+            return await self._drive(self.binding.describe(keys))  # type: ignore[return-value]
+        if isinstance(request, ask.ServerStatus):
+            infos = await self.wire.each_primary((b"INFO",), timeout=port.remaining())
+            return _server_status(infos, self.wire, self.binding)  # type: ignore[return-value]
+        return await self._drive(self.binding.handle(request))
+
+    async def _drive(self, handler: Generator[Any, Any, R]) -> R:
+        try:
+            commands = next(handler)
+            while True:
+                commands = handler.send(await self.wire.call(commands, timeout=port.remaining()))
+        except StopIteration as stop:
+            result: R = stop.value
+            return result
+
+    async def _scan(self, pattern: bytes) -> list[bytes]:
+        found: list[bytes] = []
+        for node in await self.wire.primaries():
+            cursor: Any = b"0"
+            while True:
+                command = _scan_command(cursor, pattern)
+                ((cursor, keys),) = await self.wire.call([command], timeout=port.remaining(), node=node)
+                found += keys
+                if cursor in (b"0", 0):
+                    break
+        return found
+
+    async def close(self) -> None:
+        """Close the connections of the running loop."""
+        await self.wire.aclose()
+
+
+def _scan_command(cursor: Any, pattern: bytes) -> Any:
+    from omoide.stores.redis.exchange import Command
+
+    return Command((b"SCAN", cursor, b"MATCH", pattern, b"COUNT", b"1000"), pattern, idempotent=True)
+
+
+def _server_status(infos: list[bytes], wire: Any, binding: Binding) -> dict[str, Any]:
+    facts: list[dict[str, str]] = []
+    for info in infos:
+        if isinstance(info, Exception):
+            raise info
+        lines = (line.partition(":") for line in info.decode().splitlines() if ":" in line)
+        facts.append({name: value for name, _, value in lines})
+    first = facts[0]
+    return {
+        "server": "valkey" if "valkey_version" in first else "redis",
+        "version": first.get("valkey_version", first.get("redis_version", "")),
+        "primaries": len(facts),
+        "memory_bytes": sum(int(fact.get("used_memory", 0)) for fact in facts),
+        "maxmemory_policy": first.get("maxmemory_policy", ""),
+        "uptime_seconds": int(first.get("uptime_in_seconds", 0)),
+        "round_trips": wire.round_trips,
+        "cache": binding.cache.stats(),
+    }

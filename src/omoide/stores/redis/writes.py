@@ -1,0 +1,152 @@
+"""Writes: each one script call, many of them in one round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from omoide.errors import OmoideError, QueryError
+from omoide.model.schema import Scope
+from omoide.ops.request import Batch, Deliver, Drop, Erase, Increment, Link, Observe, ObserveReply, Put, PutReply
+from omoide.stores.redis.cache import Cache, Written
+from omoide.stores.redis.calls import Call, Handler, answer, failure, send
+from omoide.stores.redis.codec import digest, encode_put, pack_plan, prior, rate, statistics
+from omoide.stores.redis.keys import Keys
+
+ERASE_AT_ONCE = 16
+PIPELINE = 256
+
+
+class Writer:
+    """Turns write requests into calls, and their replies into outcomes and cache entries."""
+
+    def __init__(self, keys: Keys, cache: Cache) -> None:
+        self.keys = keys
+        self.cache = cache
+
+    def batch(self, request: Batch) -> Handler[tuple[Any, ...]]:
+        """Writes in order; a reply or the error that stopped it, for each."""
+        prepared = [self._prepare(write) for write in request.writes]
+        calls = [call for calls, _ in prepared for call in calls]
+        replies: list[Any] = []
+        for start in range(0, len(calls), PIPELINE):
+            replies += yield from send(calls[start : start + PIPELINE])
+        outcomes: list[Any] = []
+        place = 0
+        for write, (own, context) in zip(request.writes, prepared, strict=True):
+            part = replies[place : place + len(own)]
+            place += len(own)
+            try:
+                outcomes.append(self._conclude(write, own, context, part))
+            except OmoideError as error:
+                outcomes.append(error)
+        return tuple(outcomes)
+
+    def one(self, write: Any) -> Handler[Any]:
+        """A single write; raises what stopped it."""
+        (outcome,) = yield from self.batch(Batch((write,)))
+        if isinstance(outcome, OmoideError):
+            raise outcome
+        return outcome
+
+    def drop(self, request: Drop) -> Handler[int]:
+        head = self.keys.head(request.scope)
+        live = yield from answer(Call("forget", head))
+        with self.cache.lock:
+            self.cache.forget(head)
+        return int(live)
+
+    def increment(self, request: Increment) -> Handler[int]:
+        head = self.keys.head(request.scope)
+        return int((yield from answer(Call("counter", head, (request.name, request.delta)))))
+
+    def link(self, request: Link) -> Handler[float]:
+        call = Call("link", self.keys.head(request.scope), (request.first, request.second, repr(request.delta)))
+        weight = yield from answer(call)
+        return 0.0 if weight is None else float(weight)
+
+    # ---- one write: its calls, and what their replies mean
+
+    def _prepare(self, write: Any) -> tuple[list[Call], Any]:
+        head = self.keys.head(write.scope)
+        if isinstance(write, Put):
+            plan, footprint, body, terms = encode_put(write)
+            args = (pack_plan(plan), footprint, body, digest(write.operation_id), statistics(write))
+            call = Call("save", head, args, safe=True)
+            return [call], (terms, plan["codes"])
+        if isinstance(write, Erase):
+            chunks = [write.ids[at : at + ERASE_AT_ONCE] for at in range(0, len(write.ids), ERASE_AT_ONCE)]
+            return [Call("erase", head, (pack_plan(list(chunk)),)) for chunk in chunks], None
+        if isinstance(write, Observe):
+            safe = write.turn is not None and not write.counters
+            return [Call("observe", head, (pack_plan(_observation(write)),), safe=safe)], None
+        if isinstance(write, Deliver):
+            return [Call("deliver", head, (pack_plan(_delivery(write)),))], None
+        raise QueryError(f"a batch holds no {type(write).__name__}")
+
+    def _conclude(self, write: Any, calls: Sequence[Call], context: Any, replies: Sequence[Any]) -> Any:
+        for call, reply in zip(calls, replies, strict=True):
+            error = failure(reply, call)
+            if error is not None:
+                raise error
+        if isinstance(write, Put):
+            return self._stored(calls[0].head, replies[0], *context)
+        if isinstance(write, Erase):
+            return tuple(found for reply in replies for found in self._erased(calls[0].head, reply, write.scope))[
+                : len(write.ids)
+            ] or (False,) * len(write.ids)
+        if isinstance(write, Observe):
+            return ObserveReply(tuple(state.decode() for state in replies[0]))
+        return None
+
+    def _stored(self, head: bytes, reply: list[Any], terms: Sequence[str], codes: Sequence[int]) -> PutReply:
+        status = reply[0].decode()
+        version = int(reply[1])
+        if status == "duplicate":
+            return PutReply(status, version, duplicate_of=reply[4].decode())
+        if status == "repeated":
+            return PutReply("stored", version, bool(reply[2]), int(reply[3]), repeated=True)
+        if status != "stored":
+            return PutReply(status, version)
+        _, _, created, evicted, _, gen, v, row, _, n, sdl, log, _, attributes, interval, erased = reply
+        rows = tuple(int(part) for part in erased.split(b",") if part)
+        with self.cache.lock:
+            partition = self.cache.peek(head)
+            if partition is not None:
+                partition.written(Written(gen, v, row, n, int(sdl), log, attributes, interval, rows, terms, codes))
+        return PutReply("stored", version, bool(created), int(evicted))
+
+    def _erased(self, head: bytes, reply: list[Any], scope: Scope) -> list[bool]:
+        if not reply:
+            return [False] * ERASE_AT_ONCE
+        gen, v, _, n, sdl, log, erased = reply
+        rows = [int(part) for part in erased.split(b",")]
+        with self.cache.lock:
+            partition = self.cache.peek(head)
+            if partition is not None and any(rows):
+                partition.erased(gen, v, n, int(sdl), log, [row for row in rows if row])
+        return [row > 0 for row in rows]
+
+
+def _observation(write: Observe) -> dict[str, Any]:
+    spec = write.scope.spec
+    return {
+        **prior(spec),
+        "rate": rate(spec),
+        "turn": write.turn,
+        "evidence": [[item.id, item.support, item.against, item.touch, item.access] for item in write.evidence],
+        "linked": list(write.linked),
+        "link": write.link,
+        "counters": [list(counter) for counter in write.counters],
+    }
+
+
+def _delivery(write: Deliver) -> dict[str, Any]:
+    spec = write.scope.spec
+    return {
+        **prior(spec),
+        "turn": write.turn,
+        "ids": list(write.ids),
+        "track": spec.tracks_access,
+        "counters": [list(counter) for counter in write.counters],
+    }

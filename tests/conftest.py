@@ -1,0 +1,30 @@
+"""Fixtures of every test: real servers, and an environment without a user's settings."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["omoide.testing.plugin"]
+
+_KEPT = {"OMOIDE_DATA", "OMOIDE_FULL"}
+
+
+@pytest.fixture(autouse=True)
+def _no_user_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test sees, or writes into, what the user of this machine has configured."""
+    for name in list(os.environ):
+        if name.startswith("OMOIDE_") and name not in _KEPT:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("OMOIDE_DATA_DIR", str(tmp_path_factory.getbasetemp() / "data"))
+
+
+@pytest.fixture
+def dev_data() -> Path:
+    """Folder of the development data, given by `OMOIDE_DATA`; skips without it."""
+    folder = os.environ.get("OMOIDE_DATA", "")
+    if not folder:
+        pytest.skip("OMOIDE_DATA names no folder with the development data")
+    return Path(folder)

@@ -1,0 +1,73 @@
+"""No text makes the analyzer, or the cues, start over: four times the text, about four times the work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from omoide.core.text import Analyzer, cues
+
+HOSTILE = {
+    "one letter": "a",
+    "capitals": "A",
+    "camel": "aB",
+    "snake": "a_",
+    "underscores": "_",
+    "dots": "a.b.",
+    "at signs": "a@",
+    "schemes": "a://",
+    "hyphens": "-",
+    "apostrophes": "'",
+    "letters and apostrophes": "a'",
+    "digit groups": "1,111,",
+    "letters and digits": "a1",
+    "plus signs": "C++",
+    "accents": "\u0301",
+    "accents of two classes": "\u0301\u0316",
+    "nukta and virama": "\u093c\u094d",
+    "split by joiners": "\u093c\u200d\u094d\u200d",
+    "expanding ligature": "\ufdfa",
+    "han": "漢",
+    "han and latin": "漢a",
+    "jamo": "ᄀ",
+    "emoji": "👍🏽",
+    "flags": "🇮",
+    "arabic": "ال",
+    "nul": "\x00",
+    "surrogates": "\ud800",
+    "spaces": " \t",
+}
+SMALL, LARGE = 20_000, 80_000
+LINEAR_MAX = 9  # four times the size: 4 when linear, 16 when quadratic
+NOISE_SECONDS = 0.02
+
+
+def seconds(work: Callable[[str], object], text: str) -> float:
+    best = float("inf")
+    for _ in range(3):
+        start = time.process_time()
+        work(text)
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def assert_linear(work: Callable[[str], object], unit: str) -> None:
+    small = "x" + unit * (SMALL // len(unit))
+    large = "x" + unit * (LARGE // len(unit))
+    assert seconds(work, large) <= LINEAR_MAX * seconds(work, small) + NOISE_SECONDS
+
+
+@pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE.keys())
+def test_terms(unit: str) -> None:
+    assert_linear(Analyzer().terms, unit)
+
+
+@pytest.mark.parametrize(
+    "unit", ["may ", "1 ", "june 1 ", "5月", "2023年", " ", "2023-", "1:00 ", "last", "in may "]
+)
+def test_cues(unit: str) -> None:
+    assert_linear(cues.dates_named, unit)
+    assert_linear(cues.has_time_cue, unit)
+    assert_linear(cues.asks_when, unit)
