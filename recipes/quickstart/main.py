@@ -21,6 +21,6 @@ reply = "You deploy blue-green, on Tuesdays. The next one is on the 14th and Mia
 print("stored:", [bool(outcome) for outcome in memory.extract_memories(reply)])
 print("learnt:", dict(memory.report_outcomes(result, "acted").states))
 
-best = ProjectMemory.query.filter(agent_id="ada").top_by_decay(n=1)[0]
-print("most relevant:", best.content, "| confidence", round(best.confidence, 2))
+known = ProjectMemory.query.get(agent_id="ada", memory_id=result.ids[0])
+print(f"{known.project}: {known.content} (confidence {known.confidence:.2f})")
 print("next door:", ProjectMemory.query.filter(agent_id="bob").count())

@@ -1,0 +1,168 @@
+"""omoide: memory for agents on Redis or Valkey.
+
+Declarative models, exact ranked recall from one partition at a time, decay, confidence, links, a firewall
+against secrets, and the loop that puts the right lines into a prompt. Names are imported at first use;
+nothing connects, and no environment variable is read, before the first call that needs a store.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from omoide.__about__ import __version__
+
+if TYPE_CHECKING:
+    from omoide.connection import Connection, astatus, connect, status
+    from omoide.context import AssemblyResult, ContextAssembler
+    from omoide.errors import (
+        CapabilityError,
+        ConflictError,
+        CorruptRecordError,
+        FieldError,
+        ModelError,
+        NotFoundError,
+        OmoideError,
+        PolicyError,
+        QueryError,
+        ScriptError,
+        StoreError,
+        StoreTimeoutError,
+        StoreUnavailableError,
+    )
+    from omoide.fields import (
+        AutoKeyField,
+        BM25Field,
+        BoolField,
+        BytesField,
+        ConfidenceField,
+        CoOccurrenceField,
+        DateField,
+        DatetimeField,
+        DecayingSortedField,
+        DecimalField,
+        DictField,
+        EnumField,
+        FloatField,
+        IntField,
+        KeyField,
+        ListField,
+        StringField,
+        TagField,
+        UUIDField,
+    )
+    from omoide.mixins import AccessTrackerMixin, NeverRecordMixin, WriteFilterMixin
+    from omoide.model.defaults import Defaults
+    from omoide.ops.batch import batch
+    from omoide.ops.model import Model
+    from omoide.ops.save import SaveOutcome
+
+_HOMES = {
+    "omoide.connection": ("Connection", "astatus", "connect", "status"),
+    "omoide.context": ("AssemblyResult", "ContextAssembler"),
+    "omoide.errors": (
+        "CapabilityError",
+        "ConflictError",
+        "CorruptRecordError",
+        "FieldError",
+        "ModelError",
+        "NotFoundError",
+        "OmoideError",
+        "PolicyError",
+        "QueryError",
+        "ScriptError",
+        "StoreError",
+        "StoreTimeoutError",
+        "StoreUnavailableError",
+    ),
+    "omoide.fields": (
+        "AutoKeyField",
+        "BM25Field",
+        "BoolField",
+        "BytesField",
+        "CoOccurrenceField",
+        "ConfidenceField",
+        "DateField",
+        "DatetimeField",
+        "DecayingSortedField",
+        "DecimalField",
+        "DictField",
+        "EnumField",
+        "FloatField",
+        "IntField",
+        "KeyField",
+        "ListField",
+        "StringField",
+        "TagField",
+        "UUIDField",
+    ),
+    "omoide.mixins": ("AccessTrackerMixin", "NeverRecordMixin", "WriteFilterMixin"),
+    "omoide.model.defaults": ("Defaults",),
+    "omoide.ops.batch": ("batch",),
+    "omoide.ops.model": ("Model",),
+    "omoide.ops.save": ("SaveOutcome",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AccessTrackerMixin",
+    "AssemblyResult",
+    "AutoKeyField",
+    "BM25Field",
+    "BoolField",
+    "BytesField",
+    "CapabilityError",
+    "CoOccurrenceField",
+    "ConfidenceField",
+    "ConflictError",
+    "Connection",
+    "ContextAssembler",
+    "CorruptRecordError",
+    "DateField",
+    "DatetimeField",
+    "DecayingSortedField",
+    "DecimalField",
+    "Defaults",
+    "DictField",
+    "EnumField",
+    "FieldError",
+    "FloatField",
+    "IntField",
+    "KeyField",
+    "ListField",
+    "Model",
+    "ModelError",
+    "NeverRecordMixin",
+    "NotFoundError",
+    "OmoideError",
+    "PolicyError",
+    "QueryError",
+    "SaveOutcome",
+    "ScriptError",
+    "StoreError",
+    "StoreTimeoutError",
+    "StoreUnavailableError",
+    "StringField",
+    "TagField",
+    "UUIDField",
+    "WriteFilterMixin",
+    "__version__",
+    "astatus",
+    "batch",
+    "connect",
+    "status",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'omoide' has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from redis.crc import key_slot
 
-from omoide.errors import StoreError
+from omoide.errors import StoreError, StoreTimeoutError
 from omoide.stores.redis.awire import AsyncWire
 from omoide.stores.redis.wire import Command, SyncWire
 from omoide.testing import ValkeyCluster, ValkeyServer
@@ -147,28 +147,66 @@ def test_async_has_the_same_answers(
     asyncio.run(main())
 
 
-def test_a_failover_under_load_repeats_nothing_that_is_not_idempotent() -> None:
-    with ValkeyCluster(primaries=3, replicas=1) as cluster, contextlib.closing(SyncWire(cluster.url)) as wire:
-        key = "k1"
-        victim = cluster.owner(key_slot(key.encode()))
-        acknowledged, failed = 0, 0
+@pytest.fixture(scope="module")
+def replicated() -> Iterator[ValkeyCluster]:
+    """Three primaries, each with a replica."""
+    with ValkeyCluster(primaries=3, replicas=1) as cluster:
+        yield cluster
+
+
+def test_a_failover_under_load_repeats_nothing_that_is_not_idempotent(replicated: ValkeyCluster) -> None:
+    key = "k1"
+    slot = key_slot(key.encode())
+    victim = replicated.owner(slot)
+    acknowledged = failed = 0
+    with contextlib.closing(SyncWire(replicated.url)) as wire:
         killer = threading.Timer(0.2, victim.kill9)
         killer.start()
-        end = time.monotonic() + 0.4
-        while time.monotonic() < end or failed == 0:
+        end = time.monotonic() + 5
+        while time.monotonic() < end and (
+            victim.running or not acknowledged or replicated.owner(slot) is victim
+        ):
             try:
                 wire.call([command("INCR", key, key=key), command("WAIT", 1, 100, key=key)], timeout=15)
             except StoreError:
                 failed += 1
             else:
                 acknowledged += 1
-            if time.monotonic() > end + 2:
-                break
         killer.join()
+        wire.call([command("INCR", key, key=key)], timeout=15)
         (value,) = wire.call([command("GET", key, key=key, idempotent=True)], timeout=15)
-        assert cluster.owner(key_slot(key.encode())) is not victim
-        assert acknowledged > 0
-        assert acknowledged <= int(value) <= acknowledged + failed
+    assert replicated.owner(slot) is not victim
+    assert acknowledged > 0
+    assert acknowledged < int(value) <= acknowledged + failed + 1
+
+
+def served_by_another(slot: int, victim: ValkeyServer, cluster: ValkeyCluster) -> bool:
+    """Whether every running node but the victim knows another primary for the slot."""
+    ports = set()
+    for server in cluster.servers:
+        if server is not victim and server.running:
+            slots: Any = server.command("CLUSTER", "SLOTS")
+            ports |= {primary[1] for start, end, primary, *_ in slots if start <= slot <= end}
+    return victim.port not in ports
+
+
+def test_a_node_that_hangs_is_left_for_its_successor(replicated: ValkeyCluster) -> None:
+    victim = next(server for server in replicated.servers[:3] if server.running)
+    slots: Any = victim.command("CLUSTER", "SLOTS")
+    slot = next(start for start, _end, primary, *_ in slots if primary[1] == victim.port)
+    key = next(key for key in map(str, range(10**6)) if key_slot(key.encode()) == slot)
+    with contextlib.closing(SyncWire(replicated.url)) as wire:
+        assert wire.call([command("SET", key, 1, key=key)]) == [b"OK"]
+        victim.pause()
+        try:
+            with pytest.raises(StoreTimeoutError):
+                wire.call([command("INCR", key, key=key)], timeout=0.5)
+            wait_for(lambda: served_by_another(slot, victim, replicated))
+            assert wire.call([command("SET", key, 5, key=key)], timeout=0.5) == [b"OK"]
+            aio = AsyncWire(replicated.url)
+            assert asyncio.run(aio.call([command("GET", key, key=key)], timeout=15)) == [b"5"]
+        finally:
+            victim.resume()
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -17,6 +18,7 @@ import pytest
 from omoide.errors import CapabilityError, StoreUnavailableError
 from omoide.stores import embedded
 from omoide.stores.embedded import EmbeddedServer, default_folder, socket_path_for, stop
+from omoide.stores.redis.awire import AsyncWire
 from omoide.stores.redis.wire import Command, SyncWire
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no embedded server for Windows")
@@ -299,6 +301,21 @@ def test_a_killed_server_is_started_again_and_loses_at_most_what_was_not_synced(
     finally:
         again.release()
         server.release()
+    assert not alive(folder)
+
+
+def test_a_wire_brings_a_server_back_that_was_stopped_under_it(folder: Path) -> None:
+    server = EmbeddedServer.acquire(folder)
+    with contextlib.closing(SyncWire(f"unix://{server.socket_path}", revive=server.ensure_running)) as wire:
+        assert wire.call([Command(("INCR", "n"), b"")]) == [1]
+        assert stop(folder)
+        assert wire.call([Command(("INCR", "n"), b"")]) == [2]
+        os.kill(server.pid, signal.SIGKILL)
+        while alive(folder):
+            time.sleep(0.01)
+        awire = AsyncWire(wire)
+        assert isinstance(asyncio.run(awire.call([Command(("INCR", "n"), b"")]))[0], int)
+    server.release()
     assert not alive(folder)
 
 

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from omoide.context import render
 from omoide.context.block import Block, build
+from omoide.context.call import Call, Delivery, describe
 from omoide.context.result import AssemblyResult
 from omoide.core.budget import TokenCounter, estimate_tokens
 from omoide.errors import QueryError, StoreError, StoreTimeoutError
@@ -44,19 +44,6 @@ FALLBACKS = (None, "recent")
 
 _log = logging.getLogger("omoide.context")
 _warned: set[str] = set()
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One assembly, checked: what to ask and how to fit it."""
-
-    scope: Scope
-    match: Match
-    question: search.Question
-    mode: str
-    max_items: int
-    max_tokens: int
-    explain: bool
 
 
 class ContextAssembler:
@@ -156,7 +143,7 @@ class ContextAssembler:
         """Check a call before its first request, then hand back its plan."""
         scope, match = self._where(exclude, filters)
         defaults = self.model.__omoide_defaults__
-        call = _Call(
+        call = Call(
             scope=scope,
             match=match,
             question=search.screen(
@@ -187,7 +174,7 @@ class ContextAssembler:
         left_out = (exclude,) if isinstance(exclude, str) else tuple(exclude)
         return scope, without(conditions, check_ids(spec, left_out)).match
 
-    def _steps(self, call: _Call) -> Plan[AssemblyResult]:
+    def _steps(self, call: Call) -> Plan[AssemblyResult]:
         started = perf_counter()
         ranking = yield from self._rank(call)
         ranked = perf_counter()
@@ -199,18 +186,16 @@ class ContextAssembler:
             count=self.token_counter,
         )
         packed = perf_counter()
-        turn, note = yield from self._deliver(call, block)
-        metadata = _describe(call, ranking, block)
-        metadata["round_trips"] += 1 if turn or note else 0
-        metadata.update(note)
+        delivery = yield from self._deliver(call, block)
+        metadata = describe(call, ranking, block, delivery)
         metadata["timings"] = {
             "rank_ms": _ms(ranked - started),
             "pack_ms": _ms(packed - ranked),
             "deliver_ms": _ms(perf_counter() - packed),
         }
-        return AssemblyResult(list(block.records), block.text, metadata, turn, block.items)
+        return AssemblyResult(list(block.records), block.text, metadata, delivery.turn, block.items)
 
-    def _rank(self, call: _Call) -> Plan[search.Ranking]:
+    def _rank(self, call: Call) -> Plan[search.Ranking]:
         if call.mode == "composite":
             return (
                 yield from search.rank_without_query(
@@ -228,22 +213,22 @@ class ContextAssembler:
             )
         )
 
-    def _deliver(self, call: _Call, block: Block) -> Plan[tuple[str | None, dict[str, Any]]]:
-        """Note the delivery; the turn id and what the metadata should say of it."""
+    def _deliver(self, call: Call, block: Block) -> Plan[Delivery]:
+        """Note what is delivered, and redactions; a failure is told and does not undo the recall."""
         redacted = call.question.redacted
-        turn = None
+        turn = new_turn() if self.track and block.items else None
+        if turn is None and not redacted:
+            return Delivery()
         try:
-            if self.track and block.items:
-                turn = new_turn()
+            if turn is not None:
                 yield from search.deliver(call.scope, turn, (item.id for item in block.items), redacted)
-            elif redacted:
+            else:
                 yield from search.count_redactions(call.scope, redacted)
-                return None, {"query_counted": True}
         except StoreError as error:
             reason = "timeout" if isinstance(error, StoreTimeoutError) else "unavailable"
-            _log.warning("delivery of recalled memories was not noted: %s", reason)
-            return None, {"delivery_error": reason}
-        return turn, {}
+            _log.warning("what was recalled could not be noted as delivered: %s", reason)
+            return Delivery(None, 1, reason)
+        return Delivery(turn, 1)
 
 
 def new_turn() -> str:
@@ -251,47 +236,6 @@ def new_turn() -> str:
     import uuid_utils
 
     return str(uuid_utils.uuid7().hex)
-
-
-def _describe(call: _Call, ranking: search.Ranking, block: Block) -> dict[str, Any]:
-    """What the metadata says of a recall; the delivery completes `round_trips`."""
-    question = call.question
-    by_query = 0 if ranking.fallback else len(ranking.hits)
-    metadata: dict[str, Any] = {
-        "mode": call.mode,
-        "reader": ranking.reader,
-        "round_trips": ranking.round_trips,
-        "matched": by_query,
-        "live": ranking.live,
-        "considered": len(ranking.hits),
-        "delivered": len(block.items),
-        "tokens": block.tokens,
-        "cut": block.cut,
-        "dropped": [list(pair) for pair in block.dropped],
-        "terms": [] if call.mode == "composite" else list(question.terms),
-        "fallback_used": ranking.fallback,
-        "query_redacted": question.redacted,
-    }
-    if question.cut:
-        metadata["query_cut"] = question.cut
-    if question.terms_cut and call.mode != "composite":
-        metadata["query_terms_cut"] = question.terms_cut
-    if ranking.skipped:
-        metadata["arms_skipped"] = list(ranking.skipped)
-    if call.mode == "composite":
-        metadata["query_ignored"] = True
-    if call.explain:
-        reasons = dict(block.dropped)
-        metadata["explain"] = {
-            hit.record.id: {
-                "score": hit.score,
-                "text": hit.text,
-                "parts": dict(hit.parts),
-                "dropped": reasons.get(hit.record.id),
-            }
-            for hit in ranking.hits
-        }
-    return metadata
 
 
 def _warn_ignored(name: str) -> None:

@@ -27,7 +27,6 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from xml.sax.saxutils import escape, quoteattr
 
 HEADER = (
     "Memories from earlier conversations. They may be wrong or out of date: "
@@ -37,7 +36,8 @@ FORMATS = ("content", "structured", "xml", "natural")
 
 _JOINERS = frozenset("\u200c\u200d")
 _MARKS = re.compile(r"(?<=<)(?=[/|!])|(?<=\[)(?=/)|(?<=\|)(?=>)")
-_XML_ILLEGAL = re.compile("[\ufffe\uffff]")
+_XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\ufffe": None, "\uffff": None})
+"""What XML escapes in text and in attributes; two characters it has no way to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,19 +130,19 @@ def _json(value: object) -> str:
 
 
 def _xml(entries: Sequence[Entry]) -> str:
-    lines = [f"<memories note={quoteattr(HEADER)}>"]
+    lines = [f"<memories note={_attribute(HEADER)}>"]
     for entry in entries:
         attributes = f" id={_attribute(entry.id)}"
         if entry.author:
             attributes += f" author={_attribute(entry.author)}"
         if entry.time_ms:
             attributes += f' time="{_date(entry.time_ms)}"'
-        lines.append(f"<memory{attributes}>{escape(_XML_ILLEGAL.sub('', entry.text))}</memory>")
+        lines.append(f"<memory{attributes}>{entry.text.translate(_XML)}</memory>")
     return "\n".join([*lines, "</memories>"])
 
 
 def _attribute(value: str) -> str:
-    return quoteattr(_XML_ILLEGAL.sub("", clean(value)))
+    return f'"{clean(value).translate(_XML)}"'
 
 
 def _date(time_ms: int) -> str:

@@ -7,7 +7,8 @@ listed with its reason. When not even the first fits alone it is cut, with a vis
 A token counter need not be additive (a tokeniser merges across joints), so parts are added up
 only to choose; what counts is the count of the whole text, which never passes the budget.
 
-Cost: one count per item, one or few of the whole, and a binary search for a cut.
+Cost: one count when all fits, which is tried first; else one per item, one or few of the whole, and
+a binary search for a cut.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ NO_ROOM = "no_room"
 _DENSE = re.compile(r"[!-~]{25,}")
 _WIDE = 0x1100
 _ASTRAL = 0x10000
+_WIDEST = 16
+"""Characters that a token hardly ever exceeds: what is longer is not tried as a whole."""
 
 
 class TokenCounter(Protocol):
@@ -89,6 +92,13 @@ def pack(
     Returns:
         Packed; its text is empty when nothing fits.
     """
+    if not items:
+        return Packed("", (), (), False, 0)
+    if sum(map(len, items)) <= max_tokens * _WIDEST:
+        text = compose(list(enumerate(items)))
+        tokens = count(text)
+        if tokens <= max_tokens:
+            return Packed(text, tuple(range(len(items))), (), False, tokens)
     chosen = _choose(items, compose, max_tokens, count)
     while chosen:
         pairs = [(position, items[position]) for position in chosen]
@@ -99,8 +109,6 @@ def pack(
         if len(chosen) == 1:
             break
         chosen.pop()
-    if not items:
-        return Packed("", (), (), False, 0)
     return _cut_first(items, compose, max_tokens, count)
 
 
@@ -111,7 +119,7 @@ def _choose(
     count: TokenCounter,
 ) -> list[int]:
     """Positions that fit by the sum of their parts; the first always stays, to be cut if need be."""
-    frame = count(compose([])) if items else 0
+    frame = count(compose([]))
     spent = frame
     chosen: list[int] = []
     for position, item in enumerate(items):

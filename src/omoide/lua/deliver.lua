@@ -6,11 +6,14 @@
 -- Include: put records turns
 local plan = cmsgpack.unpack(ARGV[1])
 
-local function count_access(Q, row, now)
-  local alpha, beta, up, down, accesses = plan.alpha, plan.beta, 0, 0, 0
-  local data = call('HGET', Q.c, row)
-  if data then alpha, beta, up, down, accesses = unpack_bytes(STATISTICS, data) end
-  hset(Q.c, row, pack(STATISTICS, alpha, beta, up, down, accesses + 1, now))
+local function count_accesses(Q, rows, now)
+  local held, values = hmget(Q.c, rows), {}
+  for i = 1, #rows do
+    local alpha, beta, up, down, accesses = plan.alpha, plan.beta, 0, 0, 0
+    if held[i] then alpha, beta, up, down, accesses = unpack_bytes(STATISTICS, held[i]) end
+    values[i] = pack(STATISTICS, alpha, beta, up, down, accesses + 1, now)
+  end
+  if #rows > 0 then hset_many(Q.c, rows, values) end
 end
 
 return atomically(function()
@@ -19,17 +22,17 @@ return atomically(function()
   count(P, plan.counters)
   if not H then return 0 end
   local S = open_shadow(P, H, now)
-  local there = {}
-  local rows = #plan.ids > 0 and call('HMGET', P.m, unpack(plan.ids)) or {}
-  for i = 1, #rows do
-    if rows[i] then
-      there[#there + 1] = plan.ids[i]
-      if plan.track then
-        count_access(P, rows[i], now)
-        local copy = S and call('HGET', S.m, plan.ids[i])
-        if copy then count_access(S, copy, now) end
-      end
+  local there, rows, copies = {}, {}, {}
+  local found = hmget(P.m, plan.ids)
+  for i = 1, #plan.ids do
+    if found[i] then
+      there[#there + 1], rows[#rows + 1] = plan.ids[i], found[i]
+      copies[#copies + 1] = S and call('HGET', S.m, plan.ids[i]) or nil
     end
+  end
+  if plan.track then
+    count_accesses(P, rows, now)
+    if S then count_accesses(S, copies, now) end
   end
   if plan.turn ~= '' and #there > 0 then begin_turn(P, plan.turn, there, now) end
   return #there

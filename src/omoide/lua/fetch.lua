@@ -3,11 +3,11 @@
 -- ARGV: plan (MessagePack map: gen, v (0 unless all terms are known up to there), have (rows held), log (position in the change log), terms, since (row per term),
 --   rows (records wanted), whole (all short lists too))
 -- Returns: gen, v, n, sdl, next, log end, now, first row of the attributes, attributes, intervals, changed rows,
---   changed attributes, changed intervals, per term live count and postings (none at all when v is the same), records, vocabulary, fingerprint | nothing for no partition
+--   changed attributes, changed intervals, per term live count and postings (none at all when v is the same), records (without attributes), vocabulary, fingerprint | nothing for no partition
 -- Cost: O(terms + records) when the client is up to date; else plus the bytes it lacks, attributes at most 1 MiB
 -- Include: records
 local plan = cmsgpack.unpack(ARGV[1])
-local H = read_head(P)
+local H = glance(P)
 if not H then return {} end
 check_companions(P, H)
 
@@ -15,10 +15,11 @@ local PIECE = 32768 -- attribute rows in 1 MiB
 local same = plan.gen == H.gen
 local log = H.x0 + redis.call('STRLEN', P.x) / 4
 local have = same and plan.log >= H.x0 and plan.have or 1
-local timed = redis.call('EXISTS', P.w) == 1
+local timed
 
 local function column(first, last)
   if first > last then return '', '' end
+  if timed == nil then timed = redis.call('EXISTS', P.w) == 1 end
   return redis.call('GETRANGE', P.a, first * 32, last * 32 + 31),
     timed and redis.call('GETRANGE', P.w, first * 24, last * 24 + 23) or ''
 end
@@ -54,12 +55,14 @@ end
 local vocabulary = false
 if plan.whole and redis.call('HLEN', P.t) <= 4096 then vocabulary = redis.call('HGETALL', P.t) end
 
-local wanted, rows = {}, same and plan.rows or {}
-local now = clock()
-for i = 1, #rows do
-  if not expired(P, rows[i], now) then wanted[#wanted + 1] = rows[i] end
+local now, wanted = clock(), same and plan.rows or {}
+if #wanted > 0 and has_expiry(P) then
+  wanted = {}
+  for i = 1, #plan.rows do
+    if not expired(P, plan.rows[i], now) then wanted[#wanted + 1] = plan.rows[i] end
+  end
 end
 
 return { H.gen, H.v, H.n, string.format('%d', H.sdl), H.next, log, now, have, attributes, intervals,
   table.concat(changed), table.concat(changed_attributes), table.concat(changed_intervals), lists,
-  #wanted > 0 and read_records(P, wanted) or {}, vocabulary, H.fingerprint }
+  #wanted > 0 and read_records(P, wanted, true) or {}, vocabulary, H.fingerprint }

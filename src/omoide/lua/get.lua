@@ -4,7 +4,7 @@
 -- Returns: now, fingerprint, then a list per id: row, body, attributes, statistics, decay order, expiry | empty where there is none
 -- Cost: O(ids)
 -- Include: records
-local H = read_head(P)
+local H = glance(P)
 local out = { clock(), H and H.fingerprint or '' }
 if H then check_companions(P, H) end
 local rows = H and redis.call('HMGET', ARGV[1] == 'unique' and P.q or P.m, unpack(ARGV, 2)) or {}

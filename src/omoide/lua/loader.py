@@ -18,12 +18,14 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from importlib.resources import files
 
 from omoide.errors import ModelError
 
-READ_ONLY = frozenset({"column", "count", "fetch", "get", "order", "page", "rank", "records", "spread", "top", "turn"})
+READ_ONLY = frozenset(
+    {"column", "count", "fetch", "get", "order", "page", "rank", "records", "spread", "top", "turn"}
+)
 _HEADER = re.compile(r"^-- (?:(KEYS|ARGV|Returns|Cost|Include): ?)?(.*)$")
 
 
@@ -79,7 +81,7 @@ def _collect(name: str, taken: list[str]) -> None:
         taken.append(name)
 
 
-@lru_cache(maxsize=None)
+@cache
 def load(name: str) -> Script:
     """The verb of that name.
 

@@ -4,7 +4,7 @@
 -- Returns: gen, now, row to go on after (0 at the end), records | nothing for no partition
 -- Cost: O(size), at most 32,768 rows looked at
 -- Include: records
-local H = read_head(P)
+local H = glance(P)
 if not H then return {} end
 check_companions(P, H)
 local now, after, size = clock(), tonumber(ARGV[1]), tonumber(ARGV[2])

@@ -9,7 +9,7 @@
 -- The arithmetic is that of core/bm25.py, operation by operation: idf and weight are rounded to
 -- multiples of 2^-20, so that a sum of them is exact in any order.
 local plan = cmsgpack.unpack(ARGV[1])
-local H = read_head(P)
+local H = glance(P)
 if not H then return {} end
 check_companions(P, H)
 local floor, unpack_bytes = math.floor, struct.unpack

@@ -4,7 +4,7 @@
 -- Returns: now, records | nothing when the rows were renumbered
 -- Cost: O(rows)
 -- Include: records
-local H = read_head(P)
+local H = glance(P)
 if not H or H.gen ~= ARGV[1] then return {} end
 local now, rows = clock(), {}
 for i = 2, #ARGV do

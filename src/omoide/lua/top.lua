@@ -7,7 +7,7 @@
 --
 -- relevance x (.8 + .2 confidence) has the same order as z + ln(.8 + .2 confidence), and the second
 -- term is at most 0: once z falls to the limit-th best sum, nothing below can enter.
-local H = read_head(P)
+local H = glance(P)
 local now, limit, weigh = clock(), tonumber(ARGV[1]), ARGV[2] == '1'
 if not H then return { now, {} } end
 check_companions(P, H)

@@ -7,9 +7,9 @@
     deferred      none            no        no
     contradicted  against 2.0     no        no
 
-The numbers are a model's `Defaults`. With a turn id each record takes one outcome, once; the
-store says `repeated` to the rest. The delivery has counted an access already, so an outcome
-counts one only where there was no delivery.
+The numbers are a model's `Defaults`; what has evidence for it is touched and linked. With a turn
+id each record takes one outcome, once; the store says `repeated` to the rest. The delivery has
+counted an access already, so an outcome counts one only where there was no delivery.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from omoide.model.defaults import Defaults
 from omoide.ops.request import Evidence, Observe, ObserveReply, ReadTurn, Record, Scope
 from omoide.ops.run import Plan
 
-GOOD = frozenset({"acted", "used"})
 _LINKED = 32
 
 
@@ -41,16 +40,17 @@ def evidence(outcomes: Mapping[str, str], defaults: Defaults, *, delivered: bool
     """The evidence of outcomes by id; QueryError for an unknown outcome."""
     pieces = []
     for id, outcome in outcomes.items():
-        good = outcome in GOOD
-        pieces.append(Evidence(id, *weights(outcome, defaults), touch=good, access=good and not delivered))
+        support, against = weights(outcome, defaults)
+        good = support > 0.0
+        pieces.append(Evidence(id, support, against, touch=good, access=good and not delivered))
     return tuple(pieces)
 
 
 def observe(scope: Scope, outcomes: Mapping[str, str], defaults: Defaults, turn: str | None) -> Observe:
     """One request for the outcomes of a turn; the first 32 records put to use become linked."""
-    together = tuple(id for id, outcome in outcomes.items() if outcome in GOOD)[:_LINKED]
-    link = defaults.link_weight if len(together) > 1 and scope.spec.graph else 0.0
     pieces = evidence(outcomes, defaults, delivered=turn is not None)
+    together = tuple(piece.id for piece in pieces if piece.support > 0.0)[:_LINKED]
+    link = defaults.link_weight if len(together) > 1 and scope.spec.graph else 0.0
     return Observe(scope, pieces, turn, together if link else (), link)
 
 
@@ -89,4 +89,4 @@ def corroboration(ids: Iterable[str], defaults: Defaults) -> tuple[Evidence, ...
     return tuple(Evidence(id, support=defaults.echo_support) for id in ids)
 
 
-__all__ = ["GOOD", "corroboration", "evidence", "observe", "read", "report", "weights"]
+__all__ = ["corroboration", "evidence", "observe", "read", "report", "weights"]

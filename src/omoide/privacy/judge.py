@@ -16,6 +16,7 @@ from omoide.privacy.values import (
     is_degenerate,
     is_vocabulary,
     placeholders,
+    rare_pairs,
     transitions,
 )
 
@@ -93,6 +94,8 @@ def _looks_secret(value: str, size: int, *, strong: bool, name: str) -> bool:
     if _NUMERIC.fullmatch(value):
         return _is_numeric_secret(value, size, strong=strong, name=name)
     if size >= 16 and (transitions(value) >= 0.2 or _HEX32.fullmatch(value)):
+        return True
+    if size >= 20 and value.isalnum() and rare_pairs(value) >= 0.25:
         return True
     return strong and _looks_chosen(value, size)
 

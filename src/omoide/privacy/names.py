@@ -42,6 +42,7 @@ _QUOTED_TEXT: Final = re.compile(r"\\?[\"'](?P<v>[^\"'\n]{8,128})\\?[\"']")
 _SPACED: Final = re.compile(r"[\"'`)\]]{0,2}[ :\-]{1,4}[\"'`]?(?P<v>[A-Za-z0-9_\-+/=.]{20,200})(?![A-Za-z0-9_\-+/=])")
 _ANY_TOKEN: Final = re.compile(r"[^\n]{0,60}?(?<![A-Za-z0-9_\-/+=.])(?P<v>[A-Za-z0-9_\-+/=.]{20,200})(?![A-Za-z0-9_\-+/=])")
 _HEADER: Final = re.compile(r"[\\\"']{0,2}\s{0,2}[:=,]\s{0,2}[fb]?\\?[\"'`]?(?P<s>basic|bearer|token|ssws|apikey|api-key|digest|hmac|negotiate|key)?[ :=]{0,3}(?P<v>[A-Za-z0-9_\-+/=.~%:]{12,2000})", re.I)
+_AUTHORIZATION: Final = re.compile(r"(?:[a-z0-9]{1,16}[-_]){0,3}authorization(?:[-_]?header)?")
 _BEARER: Final = re.compile(r"\s{1,2}(?P<v>[A-Za-z0-9_\-+/=.~]{16,2000})")
 _COOKIE: Final = re.compile(r"(?:set-)?cookie[\"']?:\s{0,2}[\"']?[^\n]{0,400}?(?:sess|auth|token|sid|jwt|remember|login)[A-Za-z_\-.]{0,16}=(?P<v>[A-Za-z0-9_\-%.+/=:]{16,400})", re.I)
 _HASH_NEAR: Final = re.compile(r"sha\d*|md5|hash|digest|commit|checksum|fingerprint|integrity|etag|uuid|request|trace|rev(?:ision)?|public|publishable|\bid\b", re.I)
@@ -154,7 +155,8 @@ def _named(low: str, start: int, end: int) -> Name:
     text = low[start:end].strip("-.$")
     before = low[max(0, start - 16) : start]
     spoken = text in rules.nouns or text.endswith(("passwort", "kennwort", "-password", "-pw", "-pass", "-pin"))
-    strength = classify(text)
+    qualified = before.endswith("::") or (before.endswith(":") and before[-2:-1].isdigit())
+    strength = Strength.NONE if qualified else classify(text)
     if text in ("key", "keys", "token", "secret"):
         if before.endswith(rules.before_key):
             strong = text == "secret" or before.endswith(("secret ", "client ", "encryption ", "private "))
@@ -177,11 +179,13 @@ def assigned(text: str, name: Name) -> Finding | None:
         return None
     value, quote, separator = match["v"], match["q2"], match["sep"].strip()
     quoted = quote[-1:] in ('"', "'", "`")
+    if separator == "," and value.isalpha():
+        return None
     if not quoted:
         value = _cut(value, name, separator)
-        if separator == ",":
+        if separator == "," or (separator == ":" and text[name.start - 1 : name.start] == ":"):
             return None
-        if separator.startswith(">") and not _is_tag(text, name):
+        if separator.startswith(">") and not _is_tag(text, name, match.end()):
             return None
     elif separator == ">":
         return None
@@ -193,14 +197,17 @@ def assigned(text: str, name: Name) -> Finding | None:
 
 
 def _cut(value: str, name: Name, separator: str) -> str:
+    if "=" in value:
+        value = value.split(",", 1)[0]
     for mark in (";", "\\n", "\\r", "&" if name.strength is Strength.WEAK or "=" in value else ";", "," if separator == "," else ";"):
         value = value.split(mark, 1)[0]
     return value
 
 
-def _is_tag(text: str, name: Name) -> bool:
+def _is_tag(text: str, name: Name, end: int) -> bool:
+    """The name closes an opening tag, and another tag follows the value."""
     before = text[max(0, name.start - 1) : name.start]
-    return before in ("<", '"', "'", ":", "/")
+    return before in ("<", '"', "'", ":", "/") and text[end : end + 40].lstrip()[:1] == "<"
 
 
 def _is_too_weak(value: str, name: Name) -> bool:
@@ -287,9 +294,9 @@ def near(text: str, name: Name) -> Finding | None:
 
 def header(text: str, name: Name) -> Finding | None:
     """`Authorization: Bearer x`, `Bearer x`."""
-    if "authorization" in name.text:
+    if _AUTHORIZATION.fullmatch(name.text):
         match = _HEADER.match(text, name.end)
-        if match is None or text[match.end() : match.end() + 1] in ("(", "["):
+        if match is None or (match.group(0).lstrip("\"' ")[:1] == "," and match.group(0)[0] not in "\"'\\") or text[match.end() : match.end() + 1] in ("(", "["):
             return None
         scheme, value = (match["s"] or "").lower(), match["v"]
         if scheme == "basic":

@@ -37,8 +37,8 @@ _MIXED: Final = re.compile(r"[A-Za-z][\u0370-\u03ff\u0400-\u052f]|[\u0370-\u03ff
 _PERCENT: Final = re.compile(r"(?:%[0-9A-Fa-f]{2}[A-Za-z0-9_\-.~]{0,24}){3,4000}")
 _ESCAPE: Final = re.compile(r"\\u00([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\u\{0{0,4}([0-9A-Fa-f]{2})\}")
 _JOINT: Final = re.compile(r"[\"'`]\s{0,3}(?:\+|\.{1,2}|~|\|\||&)?\s{0,3}(?:\\?\n\s{0,12})?(?:\+\s{0,3})?[\"'`](?=[A-Za-z0-9_\-+/=])")
+_JOINTS: Final = ("+", '" "', "' '", '"\n', "'\n", '" .', "' .", "..", '" &', '" \\', "||", "~")
 _SPACED: Final = re.compile(r"(?<!\S)(?:\S ){11,4000}\S(?!\S)")
-_DASHED: Final = re.compile(r"(?<![A-Za-z0-9])(?:[A-Za-z0-9_\-][.·|]){15,2000}[A-Za-z0-9]")
 _BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/=_\-])[A-Za-z0-9+/_\-]{20,65536}={0,2}")
 _HEX: Final = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){16,32768}(?![0-9A-Fa-f])")
 _HEX_PAIRS: Final = re.compile(r"(?<![0-9A-Za-z])(?:(?:0x|\\x)?[0-9A-Fa-f]{2}[ :,]{1,2}){16,4000}(?:0x|\\x)?[0-9A-Fa-f]{2}(?![0-9A-Za-z])")
@@ -72,16 +72,16 @@ def lower(text: str) -> str:
     return low
 
 
-def decoded(text: str, blob: str, words: list[str]) -> Iterator[View]:
+def decoded(text: str, blob: str, sizes: list[int]) -> Iterator[View]:
     """Yield the views whose marker is present.
 
     Args:
         text: The plain view.
         blob: Its long words joined by newlines.
-        words: All its words.
+        sizes: Lengths of all its words.
     """
     size = len(text)
-    if "%" in blob:
+    if blob.count("%") >= 3:
         for match in _PERCENT.finditer(blob):
             word = _word_around(blob, match.start(), match.end())
             yield _view("percent", unquote(word, errors="replace"), text, word)
@@ -89,12 +89,11 @@ def decoded(text: str, blob: str, words: list[str]) -> Iterator[View]:
         yield View("html", html.unescape(text), 0, size)
     if "\\u" in text or "\\x" in text:
         yield View("escape", _ESCAPE.sub(_unescape, text), 0, size)
-    if '"' in text or "'" in text or "`" in text:
+    if any([mark in text for mark in _JOINTS]):
         joined = _JOINT.sub("", text)
         if joined != text:
             yield View("joined", joined, 0, size)
-    if len(words) > 11:
-        yield from _spaced(text)
+    yield from _spaced(text, sizes)
     if blob:
         yield from _encoded(text, blob)
 
@@ -113,15 +112,15 @@ def _unescape(match: re.Match[str]) -> str:
     return chr(int(match.group(1) or match.group(2) or match.group(3), 16))
 
 
-def _spaced(text: str) -> Iterator[View]:
-    if "        " in text[::2] or "        " in text[1::2]:
+def _spaced(text: str, sizes: list[int]) -> Iterator[View]:
+    if sizes.count(1) >= 12:
         for match in _SPACED.finditer(text):
             yield View("spaced", match.group(0).replace(" ", ""), match.start(), match.end())
-            yield View("hex", _from_pairs(match.group(0)), match.start(), match.end())
-    for match in _HEX_PAIRS.finditer(text):
-        made = _from_pairs(match.group(0))
-        if made:
-            yield View("hex", made, match.start(), match.end())
+    if sizes.count(2) >= 16 or "\\x" in text or text.count(":") >= 16 or text.count("0x") >= 16:
+        for match in _HEX_PAIRS.finditer(text):
+            made = _from_pairs(match.group(0))
+            if made:
+                yield View("hex", made, match.start(), match.end())
 
 
 def _from_pairs(text: str) -> str:
@@ -135,7 +134,8 @@ def _from_pairs(text: str) -> str:
 def _encoded(text: str, blob: str) -> Iterator[View]:
     for match in _BASE64.finditer(blob):
         source = match.group(0)
-        if source.isdigit():
+        start = decode_base64(source[:24])
+        if not start or not PRINTABLE.fullmatch(start):
             continue
         raw = decode_base64(source)
         if raw and PRINTABLE.fullmatch(raw):

@@ -21,15 +21,22 @@ _AFTER: Final = 96
 _SUBJECT: Final = re.compile(
     r"(?:(?<![a-z])(?:i|he|she|we|they|who|you|it|people|nobody|someone|users?|guys?|folks|mom|dad|ich|er|sie|wir|man|je|tu|il|elle|on|nous|eu|ele|io|lui|ik|hij|yo)"
     r"(?: (?:really|just|still|even|honestly|also|would|could|can|will|usually|actually|probably|definitely|do|did|sometimes|often|always|kinda|literally|simply|maybe|might|may|kann|konnte|will|werde|habe))?"
+    r"|(?<![a-z])(?:ich|er|sie|wir|man|kann|konnte|will|wollte)(?: (?:kann|konnte|könnte|will|muss|darf|werde|würde|habe|hab|mir|sich|uns|es|das|den|die|ihn|so|gut)){1,4}"
     r"|(?<![a-z])(?:i|we|you|they|he|she)['’](?:d|ll|ve|m|re|s))\s{1,2}(?:$)"
 )
 _ASKED: Final = re.compile(r"(?:please|pls|plz|rather|prefer|but|so|could|can|would|will|want|need|hope|wish|ask(?:ing)?|must|should|if|make sure|ensure|promise)(?: that)?\s+(?:you|u|we)?\s?$")
+_ADDRESSED: Final = re.compile(
+    r"(?:^|[.,;:!?()\[\]{}*_>\"'`\-~…/|]\s*|\n\s*|(?<![a-z])(?:please|pls|plz|kindly|just|and|but|so|or|then|also|ok|okay|hey|hi|hello|listen|look|well|"
+    r"seriously|honestly|actually|now|anyway|though|however|again|really|btw|fyi|you|u|this|that|it|conversation|chat|message|part|session|to|would|"
+    r"should|could|can|rather|prefer|if|because|since|while|today|thing|one|once|me|here|yet|secret|private|personal|sensitive|confidential|assistant|claude|chatgpt|gpt|bot|buddy|dude|man|friend)\s+)$"
+)
+_ONLY_TALK: Final = re.compile(r"(?:conversation|chat|message|session|discussion|anything|what (?:i|we)|in your|(?:this|that)\s*(?:[.,;:!\n)]|$))")
 _MUST: Final = re.compile(r"(?<![a-z])(?:you|u) (?:must|should|may|are) ?(?:not|n't)?|rather (?:you|u)|(?:don't|do not) (?:need|have|want you) to|no need to")
 _REPORTED: Final = re.compile(r"(?<![a-z])(?:told|said|says|speaking|spoke|reporters?|journalists?|interview(?:ed)?|sources?|officials?|minister|spokes\w{1,8}|newspaper|press)(?![a-z])")
 _OWN_WORDS: Final = re.compile(r"(?<![a-z])(?:i tell you|i say|i'm telling|i am telling|i told you|what i said|i said|i just said)(?![a-z])")
 _OPENING: Final = re.compile(r"[^a-z]*(?:(?:this|that|it)(?:'s| is) |strictly |completely |totally |and |so |ok |okay |hey |well |just |fully |all )*$")
 _THING: Final = re.compile(r"(?:th(?:is|at|ese|ose)) (?:file|table|row|image|photo|picture|draft|document|doc|page|branch|commit|value|variable|song|show|game|book|episode|day|night|moment|feeling|time|year|trip|place|person|guy|girl|as )")
-_TECHNICAL: Final = re.compile(r"(?<![a-z])(?:database|table|heap|cache|disk|kernel|buffer|variable|file|ram|gb|mb|overcommit|leak|swap|docker|container|server|redis|gpu|cpu|config|setting|cluster|session storage|cookie|browser|transaction|function|class|query)(?![a-z])")
+_TECHNICAL: Final = re.compile(r"(?<![a-z])(?:subscribe|unsubscribe|pointer|thread|process|array|list|dict|object|node|tree|graph|data ?frame|tensor|model|dataset|repo|git|api|sql|json|password|passwords|token|tokens|key|keys|hash|field|column|row|database|table|heap|cache|disk|kernel|buffer|variable|file|ram|gb|mb|overcommit|leak|swap|docker|container|server|redis|gpu|cpu|config|setting|cluster|session storage|cookie|browser|transaction|function|class|query)(?![a-z])")
 
 
 class _Rule(NamedTuple):
@@ -37,6 +44,8 @@ class _Rule(NamedTuple):
     words: frozenset[str]
     pattern: re.Pattern[str]
     unless: tuple[Callable[[str, re.Match[str]], bool], ...]
+    needs: tuple[str, ...]
+    marks: frozenset[str]
 
 
 class _Rules(NamedTuple):
@@ -51,6 +60,13 @@ def _said_of_somebody(low: str, match: re.Match[str]) -> bool:
     if not _SUBJECT.search(before) or _ASKED.search(before):
         return False
     return not _MUST.search(low[max(0, match.start() - 24) : match.end()])
+
+
+def _not_addressed(low: str, match: re.Match[str]) -> bool:
+    """Not an order at the start of a clause: "the tables do not store that"."""
+    if match.group(0).startswith(("without", "avoid", "stop", "refrain")):
+        return _ONLY_TALK.search(low, match.start(), match.end() + 2) is None
+    return _ADDRESSED.search(low[max(0, match.start() - 32) : match.start()]) is None
 
 
 def _reported(low: str, match: re.Match[str]) -> bool:
@@ -83,6 +99,7 @@ def _technical(low: str, match: re.Match[str]) -> bool:
 
 _CONDITIONS: Final[dict[str, Callable[[str, re.Match[str]], bool]]] = {
     "subject": _said_of_somebody,
+    "not_addressed": _not_addressed,
     "reported": _reported,
     "ordinary_object": _ordinary_object,
     "technical": _technical,
@@ -114,6 +131,8 @@ def _compile(row: dict[str, Any], data: dict[str, Any]) -> _Rule:
         frozenset(row.get("words", ())),
         re.compile(expand(row["pattern"], data)),
         tuple(_CONDITIONS[name] for name in row.get("unless", ())),
+        tuple(row.get("needs", ())),
+        frozenset(row.get("marks", "")),
     )
 
 
@@ -135,16 +154,24 @@ def off_the_record(low: str, found: set[str], disabled: frozenset[str]) -> Findi
     for word in found & known.by_word.keys():
         size, place = len(word), low.find(word)
         while place >= 0:
+            start, end = max(0, place - _BEFORE), place + size + _AFTER
+            window = low[start:end]
             for index in known.by_word[word]:
                 rule = known.rules[index]
-                if rule.name not in disabled:
-                    finding = _try(low, rule, max(0, place - _BEFORE), place + size + _AFTER)
+                if _may_apply(rule, window, place - start) and rule.name not in disabled:
+                    finding = _try(low, rule, start, end)
                     if finding is not None:
                         return finding
             place = low.find(word, place + size)
     if not low.isascii():
         return _elsewhere(low, known, disabled)
     return None
+
+
+def _may_apply(rule: _Rule, window: str, place: int) -> bool:
+    if rule.marks and rule.marks.isdisjoint(window[max(0, place - 16) : place]):
+        return False
+    return not rule.needs or any([need in window for need in rule.needs])
 
 
 def _try(low: str, rule: _Rule, start: int, end: int) -> Finding | None:

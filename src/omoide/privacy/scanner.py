@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from omoide.privacy import names, normalise, offrecord, personal, shapes, speech
 from omoide.privacy.gates import Look, make_gate
 from omoide.privacy.names import Strength
-from omoide.privacy.tokens import find_tokens, long_words
+from omoide.privacy.tokens import LONG_WORD, find_tokens
 from omoide.privacy.values import HEX, is_random
 from omoide.privacy.verdict import Finding
 
@@ -80,14 +80,16 @@ class Scan:
     def _findings(self, text: str, low: str, found: set[str], depth: int) -> Iterator[Finding]:
         options = self.options
         if depth == 0:
-            finding = offrecord.off_the_record(low, found, options.disabled) if found else None
+            finding = offrecord.off_the_record(low, found, options.disabled) if found or not low.isascii() else None
             if finding is not None:
                 yield finding
-        all_words = text.split()
-        long = long_words(all_words)
-        blob = "\n".join(long)
+        words = text.split()
+        sizes = list(map(len, words))
+        long = [word for word in words if len(word) >= LONG_WORD] if sizes and max(sizes) >= LONG_WORD else []
+        blob, started = "\n".join(long), False
         if blob:
-            yield from located(text, find_tokens(blob, long))
+            matches, started = find_tokens(blob, long)
+            yield from located(text, matches)
         yield from shapes.find_shapes(text, found)
         yield from _named(text, low, found)
         yield from _spoken(text, low, found)
@@ -98,21 +100,21 @@ class Scan:
             if finding is not None:
                 yield finding
         if depth < DEPTH:
-            yield from self._views(text, blob, all_words, depth)
+            yield from self._views(text, blob, sizes, depth, started=started)
         if long and depth == 0:
             self.suspect = any(_is_unexplained(word) for word in long[:64])
 
-    def _views(self, text: str, blob: str, words: list[str], depth: int) -> Iterator[Finding]:
-        for view in normalise.decoded(text, blob, words):
+    def _views(self, text: str, blob: str, sizes: list[int], depth: int, *, started: bool) -> Iterator[Finding]:
+        for view in normalise.decoded(text, blob, sizes):
             if not view.text:
                 continue
             self._spend(len(view.text))
             finding = self.find(view.text, depth + 1)
             if finding is not None:
                 yield Finding(finding.reason, f"{finding.rule}+{view.kind}", view.start, view.end)
-        if blob and "\n" in text:
+        if started and "\n" in text:
             joined = normalise.rejoined(text)
-            for rule, _ in find_tokens("\n".join(joined), joined):
+            for rule, _ in find_tokens("\n".join(joined), joined).matches:
                 yield Finding("credential", f"{rule}+wrapped", 0, len(text))
 
     def _spend(self, characters: int) -> None:
@@ -121,7 +123,7 @@ class Scan:
             raise BudgetError
 
 
-def located(text: str, tokens: Iterator[tuple[str, str]]) -> Iterator[Finding]:
+def located(text: str, tokens: list[tuple[str, str]]) -> Iterator[Finding]:
     """Put vendor tokens back to their place in the text."""
     for rule, match in tokens:
         start = text.find(match.split("\n", 1)[0])

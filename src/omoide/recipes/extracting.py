@@ -7,16 +7,18 @@ when its time is up. What it raises is handed back, not swallowed: the caller re
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import inspect
 import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omoide.recipes.extractors import Draft, Extractor, raw_turn, statements
 from omoide.types import Seconds
+
+if TYPE_CHECKING:
+    import asyncio
 
 EXTRACTOR_FAILED = "extractor_failed"
 EXTRACTOR_TIMEOUT = "extractor_timeout"
@@ -54,6 +56,8 @@ async def aextract(extractor: Extractor, text: str, seconds: Seconds) -> list[Dr
     """Async twin of `extract`; a coroutine function runs as a task of this loop."""
     if extractor in _IN_PLACE:
         return _drafts(extractor(text))
+    import asyncio
+
     waited: asyncio.Future[Any]
     if _is_async(extractor):
         waited = asyncio.ensure_future(_await(extractor, text))
@@ -84,12 +88,19 @@ def _start(extractor: Extractor, text: str) -> Future[Any]:
             return
         try:
             made = context.run(extractor, text)
-            future.set_result(asyncio.run(_finish(made)) if inspect.isawaitable(made) else made)
+            future.set_result(_complete(made) if inspect.isawaitable(made) else made)
         except BaseException as error:  # noqa: BLE001 - the edge of this thread: it goes to the caller
             future.set_exception(error)
 
     threading.Thread(target=work, name="omoide-extractor", daemon=True).start()
     return future
+
+
+def _complete(made: Any) -> Any:
+    """Run a coroutine to its end on a loop of this thread."""
+    import asyncio
+
+    return asyncio.run(_finish(made))
 
 
 async def _await(extractor: Extractor, text: str) -> Any:

@@ -178,6 +178,11 @@ class EmbeddedServer:
                 return int(line[11:])
         raise StoreUnavailableError("the embedded server does not answer")
 
+    def ensure_running(self, timeout: float = START_SECONDS) -> None:
+        """Start the server again if it is gone, for example after `stop`. Raises as `acquire` does."""
+        with self._guard:
+            self._ensure_running(time.monotonic() + timeout)
+
     def release(self) -> None:
         """Give one use back; the last process to give its last one back stops the server."""
         with self._guard:

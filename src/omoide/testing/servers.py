@@ -109,9 +109,14 @@ class ValkeyServer:
             raise StoreUnavailableError("the server does not run")
         return self._process.pid
 
+    @property
+    def running(self) -> bool:
+        """Whether the process lives."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Start it and wait until it answers; nothing when it runs."""
-        if self._process is not None and self._process.poll() is None:
+        if self.running:
             return
         config = self.folder / "test.conf"
         config.write_bytes(self._directives())
@@ -316,7 +321,7 @@ class ValkeyCluster:
 
     def owner(self, slot: int) -> ValkeyServer:
         """The primary that serves a slot, as the first running node sees it."""
-        alive = next(server for server in self.servers if server._process is not None)
+        alive = next(server for server in self.servers if server.running)
         for start, end, primary, *_replicas in _node(alive, "CLUSTER", "SLOTS"):
             if start <= slot <= end:
                 return next(server for server in self.servers if server.port == primary[1])

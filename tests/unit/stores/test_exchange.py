@@ -102,9 +102,13 @@ def test_ask_goes_to_the_other_node_behind_asking() -> None:
 
 def test_endless_redirections_end() -> None:
     call = Call(get("a"))
-    with pytest.raises(StoreUnavailableError):
+
+    def redirect_for_ever() -> None:
         for _ in range(100):
             call.answer(Outcome([server_reply("ASK 7 new:3")] * call.step.sends[0].replies))
+
+    with pytest.raises(StoreUnavailableError, match="redirecting"):
+        redirect_for_ever()
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,14 @@ local function read_head(Q)
   }
 end
 
+-- The part of the head that readers need.
+local function glance(Q)
+  local v = redis.call('HMGET', Q.h, 'fingerprint', 'next', 'n', 'sdl', 'gen', 'v', 'x0')
+  if not v[2] then return nil end
+  return { fingerprint = v[1], next = tonumber(v[2]), n = tonumber(v[3]), sdl = tonumber(v[4]), gen = v[5], v = tonumber(v[6]),
+    x0 = tonumber(v[7]) }
+end
+
 -- A head without its companions means that keys were evicted or deleted from outside.
 local function check_companions(Q, H)
   if redis.call('STRLEN', Q.a) ~= (H.next > 1 and H.next * 32 or 0) or redis.call('HLEN', Q.m) ~= H.n or redis.call('HLEN', Q.r) ~= H.n then

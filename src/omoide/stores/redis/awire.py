@@ -15,7 +15,7 @@ import asyncio
 import logging
 import select
 import weakref
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any
 
 from hiredis import HiredisError
@@ -64,17 +64,25 @@ class AsyncWire:
         target: A `Target` or a URL, or a `SyncWire` whose map of the nodes, knowledge of the
             server and counters are shared.
         timeout: Default deadline of a call in seconds, connecting included.
+        revive: As for `SyncWire`; runs in a thread.
     """
 
-    def __init__(self, target: Target | str | SyncWire, *, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        target: Target | str | SyncWire,
+        *,
+        timeout: float | None = None,
+        revive: Callable[[float], object] | None = None,
+    ) -> None:
         if isinstance(target, SyncWire):
             self.target: Target = target.target
             self._topology, self._traffic = target.topology, target.traffic
-            timeout = timeout or target.timeout
+            timeout, revive = timeout or target.timeout, revive or target.revive
         else:
             self.target = parse_url(target) if isinstance(target, str) else target
             self._topology, self._traffic = Topology(self.target), Traffic()
-        self.timeout = timeout or self.target.timeout or settings.DEFAULT_TIMEOUT
+        self.timeout = timeout or self.target.timeout or settings.call_timeout()
+        self.revive = revive
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Idle] = weakref.WeakKeyDictionary()
 
     def __repr__(self) -> str:
@@ -138,6 +146,9 @@ class AsyncWire:
     async def _run(self, commands: Sequence[Command], deadline: Deadline, route: Any) -> list[Any]:
         if self._topology.home is None and not self._topology.cluster:
             await self._find_primary(deadline)
+        if self._topology.suspects:
+            await self._refresh(deadline)
+            self._topology.suspects.clear()
         plan = exchange(commands, route, self._topology.moved, deadline, patient=self._topology.patient)
         answer: Any = None
         while True:
@@ -169,6 +180,11 @@ class AsyncWire:
                 if channel is not None:
                     await self._read(idle, channel, send, outcomes[index])
                     open_channels[index] = None
+        except asyncio.CancelledError:
+            self._topology.timed_out(
+                send.node for send, channel in zip(sends, open_channels, strict=True) if channel is not None
+            )
+            raise
         finally:
             for channel in open_channels:
                 if channel is not None:
@@ -177,7 +193,7 @@ class AsyncWire:
 
     async def _write(self, idle: _Idle, send: Send, outcome: Outcome, deadline: Deadline) -> _Channel | None:
         try:
-            channel = await self._acquire(idle, send.node, deadline)
+            channel = await self._acquire(idle, send.node, self._topology.connecting(deadline))
         except StoreError as error:
             outcome.error, outcome.sent = error, False
             return None
@@ -287,7 +303,9 @@ class AsyncWire:
             elif self.target.kind == "sentinel":
                 self._topology.lost_primary()
                 await self._find_primary(deadline)
-        except StoreUnavailableError as error:
+            elif self.revive is not None:
+                await asyncio.to_thread(self.revive, deadline.left())
+        except (StoreUnavailableError, StoreTimeoutError) as error:
             _LOG.debug("no new map of the nodes: %s", error)
 
     async def _load_slots(self, deadline: Deadline) -> None:

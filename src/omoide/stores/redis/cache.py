@@ -119,7 +119,7 @@ class Partition:
         self.floor = 0
         self.known_since = self.known_as_of = 0
         self.postings_held = 0
-        self.now_ms = 0
+        self.clock_offset = 0
         self.fingerprint = ""
 
     @property
@@ -221,8 +221,14 @@ class Cache:
         self._total -= self._sizes.pop(head, 0)
 
     def settle(self, head: bytes, partition: Partition) -> None:
-        """Account for a partition that was used, and keep within the budget; it stays itself."""
+        """Account for a partition that was used, and keep within the budget.
+
+        The others go first, least recently used; a partition beyond the budget on its own starts anew.
+        """
         size = partition.nbytes
+        if size > self.budget:
+            partition.reset(b"", intervals=False)
+            size = 0
         self._total += size - self._sizes.get(head, 0)
         self._sizes[head] = size
         while self._total > self.budget and len(self._partitions) > 1:

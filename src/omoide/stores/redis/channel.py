@@ -175,6 +175,10 @@ class Channel:
             return type(error).__name__ == "SSLWantReadError"
         return False
 
+    def __del__(self) -> None:
+        if hasattr(self, "_owner"):
+            self.close()
+
     def close(self) -> None:
         """Close this process's end; after a fork the other process can go on with its own."""
         if self._owner is not None:

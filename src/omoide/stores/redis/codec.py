@@ -1,9 +1,9 @@
 """Between requests and bytes: what scripts are given, and what records look like when they come back.
 
-    body       MessagePack map, field name -> stored value, sorted by name
-    footprint  MessagePack list: id, index terms, unique digests, session, author, entities
-    record     row, body, attribute row (32 bytes), statistics (36 bytes or none), decay order, expiry
-    statistics f64 alpha, f64 beta, u32 corroborations, u32 contradictions, u32 accesses, i64 last access
+body       MessagePack map, field name -> stored value, sorted by name
+footprint  MessagePack list: id, index terms, unique digests, session, author, entities
+record     row, body, attribute row (32 bytes), statistics (36 bytes or none), decay order, expiry
+statistics f64 alpha, f64 beta, u32 corroborations, u32 contradictions, u32 accesses, i64 last access
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ import secrets
 import struct
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from omoide.core.columns import CONFIDENCE_STEPS, SUSPECT, TIME_CUE, Attributes, stored_confidence, unpack
+from omoide.core.columns import CONFIDENCE_STEPS, SUSPECT, TIME_CUE, stored_confidence, unpack
 from omoide.core.decay import EPOCH
 from omoide.core.postings import code, exact_term
 from omoide.errors import CorruptRecordError
 from omoide.model.schema import ModelSpec
 from omoide.ops.request import Put, Record
+
+if TYPE_CHECKING:
+    from omoide.core.columns import Columns
 
 FORMAT = "1"
 STATISTICS = struct.Struct("<ddIIIq")
@@ -110,7 +113,9 @@ def encode_put(put: Put) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
         "cap": put.cap,
     }
     entities = list(dict.fromkeys(put.entities))
-    footprint = _encode([put.id, terms, [unique_name(name) for name in put.unique], put.session, put.author, entities])
+    footprint = _encode(
+        [put.id, terms, [unique_name(name) for name in put.unique], put.session, put.author, entities]
+    )
     body = _encode({name: put.values[name] for name in sorted(put.values)})
     return plan, footprint, body, terms
 
@@ -123,14 +128,16 @@ def relevance(spec: ModelSpec, order: bytes, now_ms: int) -> float | None:
     return math.exp(z - spec.decay.rate * (now_ms / 1000 - EPOCH)) if z > -5e12 else 0.0
 
 
-def decode_record(spec: ModelSpec, parts: Sequence[Any], now_ms: int) -> Record:
-    """One record from its six parts.
+def decode_record(
+    spec: ModelSpec, parts: Sequence[Any], now_ms: int, columns: Columns | None = None
+) -> Record:
+    """One record from its six parts; with `columns`, its attributes are taken from there.
 
     Raises:
         CorruptRecordError: the body is not what was written.
     """
     row, body, attributes, statistics, order, expires = parts
-    held: Attributes = unpack(attributes)
+    held = unpack(attributes) if columns is None else columns.row(row)
     up = down = accesses = accessed = 0
     confidence = 1.0 if spec.certainty is None else spec.certainty.initial
     if statistics:
@@ -140,7 +147,9 @@ def decode_record(spec: ModelSpec, parts: Sequence[Any], now_ms: int) -> Record:
         values = _decode(body)
         identity = values[spec.id_field]
     except (msgspec.DecodeError, KeyError, TypeError):
-        raise CorruptRecordError(f"a record of {spec.name} is not what was written", hint="omoide doctor") from None
+        raise CorruptRecordError(
+            f"a record of {spec.name} is not what was written", hint="omoide doctor"
+        ) from None
     return Record(
         id=identity,
         row=int(row),
@@ -158,7 +167,9 @@ def decode_record(spec: ModelSpec, parts: Sequence[Any], now_ms: int) -> Record:
     )
 
 
-def decode_records(spec: ModelSpec, flat: Sequence[Any], now_ms: int) -> Iterator[Record]:
+def decode_records(
+    spec: ModelSpec, flat: Sequence[Any], now_ms: int, columns: Columns | None = None
+) -> Iterator[Record]:
     """Records from a flat list, six entries each."""
     for start in range(0, len(flat), 6):
-        yield decode_record(spec, flat[start : start + 6], now_ms)
+        yield decode_record(spec, flat[start : start + 6], now_ms, columns)

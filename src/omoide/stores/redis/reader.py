@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from omoide.core.bm25 import weight_table
 from omoide.core.columns import Ranges
 from omoide.core.postings import decode, exact_term
-from omoide.core.ranking import Ranked, explain, rank, select
+from omoide.core.ranking import Ranked, Selected, explain, rank, select
 from omoide.errors import StoreUnavailableError
 from omoide.model.schema import Scope
 from omoide.ops.request import Count, Find, Hit, Match, Record, Search, SearchReply
@@ -113,13 +113,13 @@ class Reader:
 
     def _rank_in_client(self, head: bytes, request: Search, trips: int) -> Handler[SearchReply]:
         names = [*request.terms, *_must(request.match)]
-        predicted: Ranked | None = None
+        predicted, predicted_at = Ranked(), -1  # the ranking of the partition at a write
         for _ in range(_ATTEMPTS):
             with self.cache.lock:
                 partition = self.cache.open(head)
-                if predicted is None and partition.current(names):
-                    predicted = self._rank(partition, request, _now(partition))
-                plan = _fetch_plan(partition, names, predicted.rows if predicted else ())
+                if predicted_at != partition.v and partition.current(names):
+                    predicted, predicted_at = self._rank(partition, request, _now(partition)), partition.v
+                plan = _fetch_plan(partition, names, predicted.rows if predicted_at == partition.v else ())
             fetched = yield from self._fetch(head, request.scope, names, plan)
             trips += 1
             if fetched is None:
@@ -127,12 +127,14 @@ class Reader:
             with self.cache.lock:
                 partition = self.cache.open(head)
                 if not fetched.complete or partition.v != fetched.v or not partition.current(names):
-                    predicted = None
+                    predicted_at = -1
                     continue
-                if fetched.changed or predicted is None or partition.columns.has_intervals:
-                    predicted = self._rank(partition, request, fetched.now_ms)
-                hits = self._hits(partition, request, predicted, fetched.records, names)
+                if fetched.changed or predicted_at != partition.v or partition.columns.has_intervals:
+                    predicted, predicted_at = self._rank(partition, request, fetched.now_ms), partition.v
+                hits = self._hits(partition, request, predicted, fetched.records)
                 live = partition.n
+                if hits is not None:
+                    self.cache.settle(head, partition)
             if hits is not None:
                 return SearchReply(hits, "client", trips, live)
         raise StoreUnavailableError(
@@ -161,7 +163,6 @@ class Reader:
         request: Search,
         ranked: Ranked,
         records: Mapping[int, Record],
-        names: Sequence[str],
     ) -> tuple[Hit, ...] | None:
         """The answer, ties broken by id; None when a record is still to be read."""
         if any(row not in records for row in ranked.rows):
@@ -173,7 +174,8 @@ class Reader:
         excluded = set(request.match.exclude)
         kept = [entry for entry in order if records[entry[2]].id not in excluded][: request.limit]
         return tuple(
-            Hit(records[row], score, text, self._parts(partition, request, row)) for score, _, row, text in kept
+            Hit(records[row], score, text, self._parts(partition, request, row))
+            for score, _, row, text in kept
         )
 
     def _parts(self, partition: Partition, request: Search, row: int) -> dict[str, float]:
@@ -187,71 +189,64 @@ class Reader:
     # ---- listing
 
     def find(self, head: bytes, request: Find) -> Handler[tuple[Record, ...]]:
-        """Matching records in order. Cost: one round trip, and one per 1,000 records."""
+        """Matching records in order. Cost: one round trip, and one per 256,000 records."""
+        excluded = set(request.match.exclude)
         for _ in range(_ATTEMPTS):
-            state = yield from self._validate(head, request.scope, request.match)
-            if state is None:
+            selected = yield from self._select(head, request.scope, request.match, request)
+            if selected is None:
                 return ()
-            gen, now_ms = state
-            extra = len(request.match.exclude)
-            limit = None if request.limit is None else request.limit + extra
-            with self.cache.lock:
-                partition = self.cache.open(head)
-                chosen = select(
-                    partition.columns,
-                    order=request.order,
-                    descending=request.descending,
-                    limit=limit,
-                    offset=request.offset if not extra else 0,
-                    now_ms=now_ms,
-                    allowed=_allowed(partition, request.match),
-                    ranges=_ranges(request.match),
-                )
-            skip = chosen.skip if not extra else request.offset
+            gen, chosen = selected
             records = yield from read_rows(head, request.scope, gen, chosen.rows)
             if records is not None:
-                excluded = set(request.match.exclude)
-                ordered = _in_order([r for r in records if r.id not in excluded], request)
+                skip = request.offset if excluded else chosen.skip
                 end = None if request.limit is None else skip + request.limit
-                return tuple(ordered[skip:end])
+                return tuple(_in_order([r for r in records if r.id not in excluded], request)[skip:end])
         raise StoreUnavailableError("the partition changes faster than it can be read")
 
     def count(self, head: bytes, request: Count) -> Handler[int]:
-        """How many match. Cost: one round trip."""
-        state = yield from self._validate(head, request.scope, request.match)
-        if state is None:
+        """How many match. Cost: one round trip, a second one with exclusions."""
+        selected = yield from self._select(head, request.scope, request.match)
+        if selected is None:
             return 0
-        with self.cache.lock:
-            partition = self.cache.open(head)
-            chosen = select(
-                partition.columns,
-                limit=None,
-                now_ms=state[1],
-                allowed=_allowed(partition, request.match),
-                ranges=_ranges(request.match),
-            )
+        rows = set(selected[1].rows)
         if not request.match.exclude:
-            return len(chosen.rows)
-        calls = [Call("get", head, ("id", *request.match.exclude))]
-        (reply,) = yield from send(calls)
-        rows = set(chosen.rows)
+            return len(rows)
+        reply = yield from answer(Call("get", head, ("id", *request.match.exclude)))
         return len(rows) - sum(1 for parts in reply[2:] if parts and int(parts[0]) in rows)
 
-    def rows_that_match(self, head: bytes, scope: Scope, match: Match) -> Handler[tuple[bytes, set[int]] | None]:
+    def rows_that_match(
+        self, head: bytes, scope: Scope, match: Match
+    ) -> Handler[tuple[bytes, set[int]] | None]:
         """(gen, matching rows), exclusions left to the caller; None for no partition."""
+        selected = yield from self._select(head, scope, match)
+        return None if selected is None else (selected[0], set(selected[1].rows))
+
+    def _select(
+        self, head: bytes, scope: Scope, match: Match, find: Find | None = None
+    ) -> Handler[tuple[bytes, Selected] | None]:
+        """(gen, rows that match), in the order and within the limits of `find` when there is one.
+
+        Exclusions are ids, which the columns do not hold: as many more rows are chosen instead.
+        """
         state = yield from self._validate(head, scope, match)
         if state is None:
             return None
+        extra = len(match.exclude)
+        limit = None if find is None or find.limit is None else find.limit + extra
         with self.cache.lock:
             partition = self.cache.open(head)
             chosen = select(
                 partition.columns,
-                limit=None,
+                order="time" if find is None else find.order,
+                descending=find is None or find.descending,
+                limit=limit if find is None or limit is None or not extra else limit + find.offset,
+                offset=0 if find is None or extra else find.offset,
                 now_ms=state[1],
                 allowed=_allowed(partition, match),
                 ranges=_ranges(match),
             )
-        return state[0], set(chosen.rows)
+            self.cache.settle(head, partition)
+        return state[0], chosen
 
     def _validate(self, head: bytes, scope: Scope, match: Match) -> Handler[tuple[bytes, int] | None]:
         """Bring columns and filter lists up to date: (gen, server time), None for no partition."""
@@ -282,7 +277,6 @@ class Reader:
         with self.cache.lock:
             partition = self.cache.open(head)
             fetched = _apply(partition, scope, names, plan, reply)
-            self.cache.settle(head, partition)
         missing = _missing_pieces(partition, reply)
         if missing:
             yield from self._read_pieces(head, scope, missing)
@@ -296,17 +290,18 @@ class Reader:
         with self.cache.lock:
             partition = self.cache.open(head)
             for (first, _), reply in zip(pieces, replies, strict=True):
-                if not isinstance(reply, list) or reply[0] != partition.gen or partition.columns.next != first:
+                if (
+                    not isinstance(reply, list)
+                    or reply[0] != partition.gen
+                    or partition.columns.next != first
+                ):
                     return
                 partition.columns.extend(reply[1], reply[2])
-            self.cache.settle(head, partition)
 
 
 def read_rows(head: bytes, scope: Scope, gen: bytes, rows: Sequence[int]) -> Handler[list[Record] | None]:
     """Records by row, in that order, those that are gone left out; None when rows were renumbered."""
-    calls = [
-        Call("records", head, (gen, *rows[start : start + 1000])) for start in range(0, len(rows), 1000)
-    ]
+    calls = [Call("records", head, (gen, *rows[start : start + 1000])) for start in range(0, len(rows), 1000)]
     replies = yield from send(calls)
     records: list[Record] = []
     for call, reply in zip(calls, replies, strict=True):
@@ -350,7 +345,7 @@ def _server_ranges(match: Match) -> dict[str, list[float | None] | None]:
 
 def _now(partition: Partition) -> int:
     """The server's clock, as far as this process knows it."""
-    return partition.now_ms or int(time.time() * 1000)
+    return int(time.time() * 1000) + partition.clock_offset
 
 
 def _term_lists(partition: Partition, terms: Mapping[str, float]) -> list[Any]:
@@ -412,11 +407,13 @@ def _apply(
         if v != partition.v:
             partition.floor = v
         partition.v, partition.n, partition.sdl, partition.log = v, n, int(sdl), log
-        partition.now_ms = now_ms
+        partition.clock_offset = now_ms - int(time.time() * 1000)
     _apply_lists(partition, names, reply[13], following, v)
     if reply[15] and partition.known_since == 0:
         _apply_vocabulary(partition, reply[15], following, v)
-    fetched.records = {record.row: record for record in decode_records(scope.spec, reply[14], now_ms)}
+    if fetched.complete:
+        held = decode_records(scope.spec, reply[14], now_ms, partition.columns)
+        fetched.records = {record.row: record for record in held}
     return fetched
 
 
@@ -437,7 +434,9 @@ def _apply_columns(partition: Partition, first: int, reply: list[Any]) -> None:
         columns.assign(rows, reply[11], reply[12])
 
 
-def _apply_lists(partition: Partition, names: Sequence[str], lists: list[Any], following: int, v: int) -> None:
+def _apply_lists(
+    partition: Partition, names: Sequence[str], lists: list[Any], following: int, v: int
+) -> None:
     for place, name in enumerate(names):
         if 2 * place < len(lists):
             partition.take_list(name, lists[2 * place], lists[2 * place + 1], upto=following - 1, as_of=v)

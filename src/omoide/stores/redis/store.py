@@ -12,12 +12,14 @@ from collections.abc import Generator
 from typing import Any, TypeVar
 
 from omoide.errors import QueryError
+from omoide.lua import load, names
 from omoide.ops import port
 from omoide.ops import request as ask
 from omoide.ops.request import Request
 from omoide.stores.redis.awire import AsyncWire
 from omoide.stores.redis.cache import Cache
 from omoide.stores.redis.calls import Handler
+from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
 from omoide.stores.redis.reader import Reader
 from omoide.stores.redis.reads import Lookup
@@ -99,8 +101,11 @@ class RedisStore:
     def execute(self, request: Request[R]) -> R:
         """Answer a request. Raises: StoreError and what the request names."""
         if isinstance(request, ask.Partitions):
-            keys = [key for letter in "hn" for key in self._scan(self.binding.keys.pattern(request.model, letter))]
-            return self._drive(self.binding.describe(keys))  # type: ignore[return-value]
+            keys = [
+                key for letter in "hn" for key in self._scan(self.binding.keys.pattern(request.model, letter))
+            ]
+            described: Any = self._drive(self.binding.describe(keys))
+            return described  # type: ignore[no-any-return]
         if isinstance(request, ask.ServerStatus):
             infos = self.wire.each_primary((b"INFO",), timeout=port.remaining())
             return _server_status(infos, self.wire, self.binding)  # type: ignore[return-value]
@@ -127,6 +132,22 @@ class RedisStore:
                     break
         return found
 
+    def load_scripts(self) -> None:
+        """Give every primary the scripts it lacks, so that no later call has to.
+
+        A user who may not run SCRIPT goes on without: then each first call carries its script.
+        Cost: one round trip a primary, a second one where something is missing.
+        """
+        scripts = [load(name) for name in names()]
+        wanted = (b"SCRIPT", b"EXISTS", *(script.sha for script in scripts))
+        for node in self.wire.primaries():
+            (known,) = self.wire.call([Command(wanted, b"", idempotent=True)], node=node)
+            if not isinstance(known, list):
+                return
+            missing = [script.source for script, there in zip(scripts, known, strict=True) if not there]
+            loads = [Command((b"SCRIPT", b"LOAD", source), b"", idempotent=True) for source in missing]
+            self.wire.call(loads, node=node)
+
     def close(self) -> None:
         """Close the connections."""
         self.wire.close()
@@ -145,7 +166,8 @@ class AsyncRedisStore:
             keys = []
             for letter in "hn":
                 keys += await self._scan(self.binding.keys.pattern(request.model, letter))
-            return await self._drive(self.binding.describe(keys))  # type: ignore[return-value]
+            described: Any = await self._drive(self.binding.describe(keys))
+            return described  # type: ignore[no-any-return]
         if isinstance(request, ask.ServerStatus):
             infos = await self.wire.each_primary((b"INFO",), timeout=port.remaining())
             return _server_status(infos, self.wire, self.binding)  # type: ignore[return-value]
@@ -178,8 +200,6 @@ class AsyncRedisStore:
 
 
 def _scan_command(cursor: Any, pattern: bytes) -> Any:
-    from omoide.stores.redis.exchange import Command
-
     return Command((b"SCAN", cursor, b"MATCH", pattern, b"COUNT", b"1000"), pattern, idempotent=True)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import binascii
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import hiredis
@@ -16,7 +16,7 @@ import hiredis
 from omoide import settings
 from omoide.errors import StoreError, StoreUnavailableError
 from omoide.stores.redis.capabilities import PROBE, Capabilities, read_capabilities
-from omoide.stores.redis.exchange import Command
+from omoide.stores.redis.exchange import Command, Deadline
 from omoide.stores.redis.translate import reply_error, server_reply
 from omoide.stores.redis.url import Address, Target, show_address
 
@@ -64,10 +64,9 @@ def connection_options(target: Target, address: Address, left: float, *, sentine
     )
     options.update(_no_library_name())
     if address[1] == 0:
-        options.pop("socket_keepalive", None)
         options["path"] = address[0]
     else:
-        options.setdefault("socket_keepalive", True)
+        options["socket_keepalive"] = True
         options["host"], options["port"] = address
     return options
 
@@ -118,6 +117,7 @@ class Topology:
         self._home: Address | None = target.addresses[0] if target.kind == "single" else None
         self._slots: list[Address | None] = []
         self._hint: Address | None = None
+        self.suspects: set[Address] = set()
 
     @property
     def patient(self) -> bool:
@@ -166,7 +166,17 @@ class Topology:
     def sources(self) -> list[Address]:
         """Nodes to ask for the slot map, most promising first."""
         known = [self._hint, *dict.fromkeys(self._slots), *self.target.addresses]
-        return [node for node in dict.fromkeys(known) if node is not None]
+        nodes = [node for node in dict.fromkeys(known) if node is not None]
+        return sorted(nodes, key=self.suspects.__contains__)
+
+    def timed_out(self, nodes: Iterable[Address]) -> None:
+        """Ask others about the map before the next call: these nodes may be gone for good."""
+        if self.patient:
+            self.suspects.update(nodes)
+
+    def connecting(self, deadline: Deadline) -> Deadline:
+        """Time to connect in: with somewhere else to go, not all there is."""
+        return Deadline.after(deadline.left() / 3) if self.patient else deadline
 
     def primaries(self) -> list[Address]:
         """Every node that has slots, or the only one."""

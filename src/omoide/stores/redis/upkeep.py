@@ -11,14 +11,12 @@ import msgspec
 from omoide.core.columns import DEAD
 from omoide.core.columns import unpack as unpack_attributes
 from omoide.errors import StoreError
-
 from omoide.ops.request import (
     BeginReindex,
     Check,
     CheckReply,
     CopyRecords,
     FinishReindex,
-    Partitions,
     PartitionStatus,
     Prune,
     Put,
@@ -168,7 +166,9 @@ def _compare(parts: dict[str, Any]) -> CheckReply:
         if number:
             wrong[kind] = wrong.get(kind, 0) + number
 
-    alive = {row for row in range(1, len(column) // 32) if not unpack_attributes(column, row * 32).flags & DEAD}
+    alive = {
+        row for row in range(1, len(column) // 32) if not unpack_attributes(column, row * 32).flags & DEAD
+    }
     note("attribute rows without a record", len(alive - rows))
     note("records without an attribute row", len(rows - alive))
     note("ids without a record", len({int(row) for row in ids.values()} - rows))
@@ -189,7 +189,9 @@ def _compare(parts: dict[str, Any]) -> CheckReply:
     held = {(name.decode(), int(row)) for name, row in _mapping(parts["q"]).items()}
     note("uniqueness entries without a record", len(held - unique))
     note("records without a uniqueness entry", len(unique - held))
-    counts = {name.decode(): int.from_bytes(data[4:8], "little") for name, data in _mapping(parts["k"]).items()}
+    counts = {
+        name.decode(): int.from_bytes(data[4:8], "little") for name, data in _mapping(parts["k"]).items()
+    }
     note("wrong ordinals", int(counts != names))
     _compare_edges(note, _mapping(parts["g"]), rows)
     return CheckReply(len(rows), tuple(sorted(wrong.items())))
@@ -247,8 +249,11 @@ def _compare_edges(note: Any, graph: dict[bytes, bytes], rows: set[int]) -> None
         if not row.startswith(b"e:")
         for other, _ in struct.iter_unpack("<If", data)
     }
-    named = {row for name, data in graph.items() if name.startswith(b"e:") for (row,) in struct.iter_unpack("<I", data)}
+    named = {
+        row
+        for name, data in graph.items()
+        if name.startswith(b"e:")
+        for (row,) in struct.iter_unpack("<I", data)
+    }
     note("dangling edges", sum(1 for a, b in edges if a not in rows or b not in rows or (b, a) not in edges))
     note("entities that name no record", len(named - rows))
-
-

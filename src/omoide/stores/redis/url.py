@@ -8,7 +8,7 @@
     embedded://  embedded:///folder                               the server omoide brings along
 
 Options are redis-py's: `ssl_ca_certs`, `ssl_certfile`, `ssl_keyfile`, `ssl_cert_reqs`,
-`ssl_check_hostname` and so on, `socket_connect_timeout`, `socket_keepalive`, `client_name`;
+`ssl_check_hostname` and so on, `socket_connect_timeout`, `client_name`;
 `timeout` is the default deadline of a call in seconds; `sentinel_username` and
 `sentinel_password` are for the sentinels.
 """
@@ -16,12 +16,12 @@ Options are redis-py's: `ssl_ca_certs`, `ssl_certfile`, `ssl_keyfile`, `ssl_cert
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, cast
-from urllib.parse import parse_qsl, quote, unquote, urlencode
+from typing import Any, Literal
+from urllib.parse import parse_qsl, unquote
 
 from omoide.errors import StoreError
 
@@ -42,9 +42,7 @@ _SCHEMES: Mapping[str, tuple[Kind, bool]] = {
     "rediss+sentinel": ("sentinel", True),
     "embedded": ("embedded", False),
 }
-_PLAIN_OPTIONS = frozenset(
-    {"db", "username", "password", "client_name", "socket_connect_timeout", "socket_keepalive", "timeout"}
-)
+_PLAIN_OPTIONS = frozenset({"db", "username", "password", "client_name", "socket_connect_timeout", "timeout"})
 _SENTINEL_OPTIONS = frozenset({"sentinel_username", "sentinel_password"})
 _HINT = "for example redis://localhost:6379/0, unix:///run/valkey.sock or embedded://"
 
@@ -168,26 +166,52 @@ def _target(
 
 
 def _query(query: str, kind: Kind, tls: bool) -> dict[str, Any]:
-    """Options of the URL with redis-py's types; the names are checked here."""
+    """Options of the URL with the types redis-py wants; an unknown name is refused."""
     pairs = dict(parse_qsl(query, keep_blank_values=True))
     for name in pairs:
         known = name in _PLAIN_OPTIONS or (tls and name.startswith("ssl_"))
         if not known and not (kind == "sentinel" and name in _SENTINEL_OPTIONS):
             shown = name if re.fullmatch(r"[a-z_]{1,40}", name) else "an option"
             raise StoreError(f"the store URL has {shown}, which omoide does not know")
-    if not pairs:
-        return {}
-    from redis import connection
-
     try:
-        options: dict[str, Any] = cast(Any, connection).parse_url(
-            "redis://h?" + urlencode(pairs, quote_via=quote)
-        )
-    except ValueError as error:
-        name = next((name for name in pairs if f"'{name}'" in str(error) or f"`{name}`" in str(error)), "")
-        raise StoreError(f"the store URL has an invalid value for {name or 'an option'}") from None
-    options.pop("host", None)
-    return options
+        return {name: _CONVERT.get(name, str)(value) for name, value in pairs.items()}
+    except (ValueError, AttributeError):
+        names = ", ".join(sorted(name for name in pairs if name in _CONVERT))
+        raise StoreError(f"the store URL has an invalid value among {names}") from None
+
+
+def _yes(text: str) -> bool:
+    lowered = text.lower()
+    if lowered in ("1", "true", "yes", "on"):
+        return True
+    if lowered in ("0", "false", "no", "off"):
+        return False
+    raise ValueError
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0.0 < seconds < float("inf"):
+        raise ValueError
+    return seconds
+
+
+def _verify_flags(text: str) -> list[Any]:
+    import ssl
+
+    return [getattr(ssl.VerifyFlags, name.strip()) for name in text.strip("[]").split(",")]
+
+
+_CONVERT: Mapping[str, Callable[[str], Any]] = {
+    "db": int,
+    "timeout": _seconds,
+    "socket_connect_timeout": _seconds,
+    "ssl_check_hostname": _yes,
+    "ssl_min_version": int,
+    "ssl_include_verify_flags": _verify_flags,
+    "ssl_exclude_verify_flags": _verify_flags,
+}
+"""What is not text as it stands."""
 
 
 def _addresses(hosts: str, default_port: int) -> tuple[Address, ...]:

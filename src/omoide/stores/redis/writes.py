@@ -6,8 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from omoide.errors import OmoideError, QueryError
-from omoide.model.schema import Scope
-from omoide.ops.request import Batch, Deliver, Drop, Erase, Increment, Link, Observe, ObserveReply, Put, PutReply
+from omoide.ops.request import (
+    Batch,
+    Deliver,
+    Drop,
+    Erase,
+    Increment,
+    Link,
+    Observe,
+    ObserveReply,
+    Put,
+    PutReply,
+)
 from omoide.stores.redis.cache import Cache, Written
 from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import digest, encode_put, pack_plan, prior, rate, statistics
@@ -61,7 +71,9 @@ class Writer:
         return int((yield from answer(Call("counter", head, (request.name, request.delta)))))
 
     def link(self, request: Link) -> Handler[float]:
-        call = Call("link", self.keys.head(request.scope), (request.first, request.second, repr(request.delta)))
+        call = Call(
+            "link", self.keys.head(request.scope), (request.first, request.second, repr(request.delta))
+        )
         weight = yield from answer(call)
         return 0.0 if weight is None else float(weight)
 
@@ -92,9 +104,10 @@ class Writer:
         if isinstance(write, Put):
             return self._stored(calls[0].head, replies[0], *context)
         if isinstance(write, Erase):
-            return tuple(found for reply in replies for found in self._erased(calls[0].head, reply, write.scope))[
-                : len(write.ids)
-            ] or (False,) * len(write.ids)
+            found = [
+                flag for call, reply in zip(calls, replies, strict=True) for flag in self._erased(call, reply)
+            ]
+            return tuple(found[: len(write.ids)])
         if isinstance(write, Observe):
             return ObserveReply(tuple(state.decode() for state in replies[0]))
         return None
@@ -113,16 +126,17 @@ class Writer:
         with self.cache.lock:
             partition = self.cache.peek(head)
             if partition is not None:
-                partition.written(Written(gen, v, row, n, int(sdl), log, attributes, interval, rows, terms, codes))
+                report = Written(gen, v, row, n, int(sdl), log, attributes, interval, rows, terms, codes)
+                partition.written(report)
         return PutReply("stored", version, bool(created), int(evicted))
 
-    def _erased(self, head: bytes, reply: list[Any], scope: Scope) -> list[bool]:
+    def _erased(self, call: Call, reply: list[Any]) -> list[bool]:
         if not reply:
             return [False] * ERASE_AT_ONCE
         gen, v, _, n, sdl, log, erased = reply
         rows = [int(part) for part in erased.split(b",")]
         with self.cache.lock:
-            partition = self.cache.peek(head)
+            partition = self.cache.peek(call.head)
             if partition is not None and any(rows):
                 partition.erased(gen, v, n, int(sdl), log, [row for row in rows if row])
         return [row > 0 for row in rows]
@@ -134,7 +148,9 @@ def _observation(write: Observe) -> dict[str, Any]:
         **prior(spec),
         "rate": rate(spec),
         "turn": write.turn,
-        "evidence": [[item.id, item.support, item.against, item.touch, item.access] for item in write.evidence],
+        "evidence": [
+            [item.id, item.support, item.against, item.touch, item.access] for item in write.evidence
+        ],
         "linked": list(write.linked),
         "link": write.link,
         "counters": [list(counter) for counter in write.counters],

@@ -1,0 +1,84 @@
+"""One assembly as data: what was asked, what was noted of it, and what its metadata say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from omoide.context.block import Block
+from omoide.model.schema import Scope
+from omoide.ops.request import Match
+from omoide.ops.search import Question, Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One assembly, checked: what to ask and how to fit it."""
+
+    scope: Scope
+    match: Match
+    question: Question
+    mode: str
+    max_items: int
+    max_tokens: int
+    explain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of noting a delivery. `error`: `timeout` or `unavailable`, and then no turn."""
+
+    turn: str | None = None
+    round_trips: int = 0
+    error: str | None = None
+
+
+def describe(call: Call, ranking: Ranking, block: Block, delivery: Delivery) -> dict[str, Any]:
+    """The metadata of a recall, all of it plain JSON."""
+    question = call.question
+    by_query = 0 if ranking.fallback else len(ranking.hits)
+    metadata: dict[str, Any] = {
+        "mode": call.mode,
+        "reader": ranking.reader,
+        "round_trips": ranking.round_trips + delivery.round_trips,
+        "matched": by_query,
+        "live": ranking.live,
+        "considered": len(ranking.hits),
+        "delivered": len(block.items),
+        "tokens": block.tokens,
+        "cut": block.cut,
+        "dropped": [list(pair) for pair in block.dropped],
+        "terms": [] if call.mode == "composite" else list(question.terms),
+        "fallback_used": ranking.fallback,
+        "query_redacted": question.redacted,
+    }
+    if delivery.error:
+        metadata["delivery_error"] = delivery.error
+    if question.cut:
+        metadata["query_cut"] = question.cut
+    if question.terms_cut and call.mode != "composite":
+        metadata["query_terms_cut"] = question.terms_cut
+    if ranking.skipped:
+        metadata["arms_skipped"] = list(ranking.skipped)
+    if call.mode == "composite":
+        metadata["query_ignored"] = True
+    if call.explain:
+        metadata["explain"] = _explain(ranking, block)
+    return metadata
+
+
+def _explain(ranking: Ranking, block: Block) -> dict[str, Any]:
+    """By id: the score, its named parts, and why the record is not in the block (None when it is)."""
+    reasons = dict(block.dropped)
+    return {
+        hit.record.id: {
+            "score": hit.score,
+            "text": hit.text,
+            "parts": dict(hit.parts),
+            "dropped": reasons.get(hit.record.id),
+        }
+        for hit in ranking.hits
+    }
+
+
+__all__ = ["Call", "Delivery", "describe"]

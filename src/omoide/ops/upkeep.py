@@ -1,0 +1,159 @@
+"""Looking after a store: compare indexes with records, erase what has expired. Both go over all partitions.
+
+    Partitions ──▶ Check, one partition after the other ──▶ Health
+               └─▶ Prune until nothing is due           ──▶ how many went
+
+Neither needs the classes: a partition is addressed by the name of its model and its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from omoide.model import registry
+from omoide.model.instance import Instance
+from omoide.model.schema import ModelSpec, Scope
+from omoide.ops import port
+from omoide.ops.request import Check, CheckReply, Partitions, PartitionStatus, Prune
+from omoide.ops.run import Plan, arun, run
+
+MOST_ROWS = 4_177_919
+"""Rows of one generation of a partition; a reindex begins a new one."""
+
+NEARLY_FULL = 0.8
+PRUNED_AT_ONCE = 64
+PAGE = 1_000
+
+Progress = Callable[[int, int], None]
+"""Told (partitions done, partitions in all)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a check found in one partition.
+
+    Attributes:
+        findings: (kind of divergence between an index and the records, how many of it).
+        outdated: The class, where this process has it loaded, indexes otherwise than what is stored.
+        rows: Rows used up since the last reindex; the most there can be is 4,177,919.
+        counters: By name; `evicted` and `never_record:<reason>` among them.
+    """
+
+    model: str
+    values: tuple[str, ...]
+    records: int
+    findings: tuple[tuple[str, int], ...]
+    outdated: bool
+    rows: int
+    counters: Mapping[str, int]
+
+    @property
+    def sound(self) -> bool:
+        """Every index says what the records say, and the class agrees."""
+        return not self.findings and not self.outdated
+
+    @property
+    def nearly_full(self) -> bool:
+        """More than 80 % of the rows are used up."""
+        return self.rows > NEARLY_FULL * MOST_ROWS
+
+
+def doctor(model: str | None = None, *, progress: Progress | None = None) -> tuple[Health, ...]:
+    """Compare the indexes of every partition with its records. Read only.
+
+    Args:
+        model: Only partitions of the model of this name.
+    Raises:
+        CorruptRecordError: keys of a partition are missing.
+    Cost: all bytes of all partitions, one partition at a time. Writes in between look like
+        divergences: for quiet partitions.
+    """
+    return run(examine(model, progress), port.current().store)
+
+
+async def adoctor(model: str | None = None, *, progress: Progress | None = None) -> tuple[Health, ...]:
+    """Compare the indexes of every partition with its records; see `doctor`."""
+    return await arun(examine(model, progress), port.current().astore)
+
+
+def examine(model: str | None = None, progress: Progress | None = None) -> Plan[tuple[Health, ...]]:
+    """The plan of `doctor`."""
+    statuses: tuple[PartitionStatus, ...] = yield Partitions(model)
+    found = []
+    for number, status in enumerate(statuses, 1):
+        reply: CheckReply = yield Check(scope_named(status))
+        found.append(
+            Health(
+                status.model,
+                status.values,
+                reply.records,
+                reply.findings,
+                _outdated(status),
+                status.rows,
+                dict(sorted(status.counters.items())),
+            )
+        )
+        if progress is not None:
+            progress(number, len(statuses))
+    return tuple(found)
+
+
+def prune(model: str | None = None, *, dry_run: bool = False, progress: Progress | None = None) -> int:
+    """Erase every expired record of every partition; how many went, or would go.
+
+    Args:
+        model: Only partitions of the model of this name.
+        dry_run: Count them and erase nothing. A record that expires without a cap on its partition
+            is counted as well.
+    Cost: a round trip per 64 expired records; a dry run reads every record that has not expired.
+    """
+    return run(prune_all(model, dry_run, progress), port.current().store)
+
+
+async def aprune(model: str | None = None, *, dry_run: bool = False, progress: Progress | None = None) -> int:
+    """Erase every expired record of every partition; see `prune`."""
+    return await arun(prune_all(model, dry_run, progress), port.current().astore)
+
+
+def prune_all(model: str | None, dry_run: bool, progress: Progress | None = None) -> Plan[int]:
+    """The plan of `prune`."""
+    statuses: tuple[PartitionStatus, ...] = yield Partitions(model)
+    gone = 0
+    for number, status in enumerate(statuses, 1):
+        scope = scope_named(status)
+        gone += yield from _count_due(scope, status) if dry_run else _prune_one(scope)
+        if progress is not None:
+            progress(number, len(statuses))
+    return gone
+
+
+def _prune_one(scope: Scope) -> Plan[int]:
+    gone = 0
+    while number := (yield Prune(scope, PRUNED_AT_ONCE)):
+        gone += number
+    return gone
+
+
+def _count_due(scope: Scope, status: PartitionStatus) -> Plan[int]:
+    raise AssertionError
+    yield
+
+
+def scope_named(status: PartitionStatus) -> Scope:
+    """The partition a status speaks of, whether or not its class is loaded."""
+    return Scope(spec_named(status), status.values)
+
+
+def spec_named(status: PartitionStatus) -> ModelSpec:
+    """The spec of the loaded class of that name, else one that only says how the partition is named."""
+    cls = registry.find(status.model)
+    spec = cls.__omoide_spec__ if cls is not None and issubclass(cls, Instance) else None
+    return spec or ModelSpec(status.model, {}, "", (), status.fingerprint)
+
+
+def _outdated(status: PartitionStatus) -> bool:
+    return bool(status.fingerprint) and spec_named(status).fingerprint != status.fingerprint
+
+
+__all__ = ["Health", "adoctor", "aprune", "doctor", "examine", "prune", "prune_all", "scope_named"]

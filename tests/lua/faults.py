@@ -1,0 +1,43 @@
+"""Scripts whose i-th command fails.
+
+The source a loader would send is rewritten: every `redis.call` goes through a counter that reads, from a
+key outside the partition, which call is to raise an error. What a script undoes runs with `redis.pcall`
+and is left alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import replace
+
+import redis as client
+
+from omoide.lua import Script
+from omoide.lua import load as original
+
+FAULT_KEY = "fault"
+_COUNTER = f"""
+local real_call, fault_calls = redis.call, 0
+local fault_at = tonumber(real_call('GET', '{FAULT_KEY}') or 0)
+local function counted_call(...)
+  fault_calls = fault_calls + 1
+  if fault_calls == fault_at then error({{ err = 'ERR injected' }}) end
+  return real_call(...)
+end
+"""
+
+
+def load(name: str) -> Script:
+    """The verb of that name, with the counter in it."""
+    script = original(name)
+    if script.read_only:
+        return script
+    source = _COUNTER + re.sub(r"\bredis\.call\b", "counted_call", script.source)
+    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest().encode()
+    return replace(script, source=source, sha=sha)
+
+
+def fail_at(raw: client.Redis, place: int) -> None:
+    """Make call number `place` (from 1) of every script fail; 0 for none."""
+    raw.set(FAULT_KEY, place)
