@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omoide.__about__ import __version__
+from omoide.ops import port as _port
 
 if TYPE_CHECKING:
     from omoide.connection import Connection, astatus, connect, status
@@ -151,6 +152,15 @@ __all__ = [
     "connect",
     "status",
 ]
+
+
+def _open() -> Any:
+    from omoide.connection import open_default
+
+    return open_default()
+
+
+_port.opener = _open
 
 
 def __getattr__(name: str) -> Any:

@@ -21,6 +21,7 @@ from omoide.ops.request import Partitions, ServerStatus
 if TYPE_CHECKING:
     from omoide.ops.run import AsyncStore, Store
     from omoide.stores.embedded import EmbeddedServer
+    from omoide.stores.redis.astore import AsyncRedisStore
 
 _opening = threading.Lock()
 
@@ -47,9 +48,8 @@ class Connection:
     ) -> None:
         from urllib.parse import quote
 
-        from omoide.stores.redis.awire import AsyncWire
         from omoide.stores.redis.keys import Keys
-        from omoide.stores.redis.store import AsyncRedisStore, Binding, RedisStore
+        from omoide.stores.redis.store import Binding, RedisStore
         from omoide.stores.redis.url import parse_url
         from omoide.stores.redis.wire import SyncWire
 
@@ -64,9 +64,10 @@ class Connection:
             self._server = EmbeddedServer.acquire(target.folder)
             self.url = f"embedded://{self._server.folder}"
             target = parse_url(f"unix://{quote(str(self._server.socket_path))}")
-        wire = SyncWire(target, timeout=timeout or settings.call_timeout())
+        revive = None if self._server is None else self._server.ensure_running
+        wire = SyncWire(target, timeout=timeout or settings.call_timeout(), revive=revive)
         self._store = RedisStore(wire, binding)
-        self._astore = AsyncRedisStore(AsyncWire(wire), binding)
+        self._astore: AsyncRedisStore | None = None
         try:
             self.capabilities = wire.capabilities()
             self._store.load_scripts()
@@ -84,7 +85,12 @@ class Connection:
 
     @property
     def astore(self) -> AsyncStore:
-        """The async store."""
+        """The async store, made at its first use: asyncio is not imported before."""
+        if self._astore is None:
+            from omoide.stores.redis.astore import AsyncRedisStore
+            from omoide.stores.redis.awire import AsyncWire
+
+            self._astore = AsyncRedisStore(AsyncWire(self._store.wire), self._store.binding)
         return self._astore
 
     @property
@@ -103,7 +109,8 @@ class Connection:
 
     async def aclose(self) -> None:
         """`close`, the running loop's connections included."""
-        await self._astore.close()
+        if self._astore is not None:
+            await self._astore.close()
         self.close()
 
     def _unbind(self) -> None:
@@ -141,8 +148,9 @@ def connect(
         cache_bytes: Budget of the client cache, by default 256 MiB.
     Raises:
         StoreUnavailableError: no server answers.
-        CapabilityError: the server is older than Redis 7.0 or Valkey 7.2, or there is no embedded one here.
-    Cost: two round trips, a third where the server lacks the scripts; starting the embedded server about 0.1 s.
+        CapabilityError: older than Redis 7.0 or Valkey 7.2, or no embedded server for this platform.
+    Cost: two round trips, a third where the server lacks the scripts; starting the embedded server
+        about 0.1 s.
     """
     connection = Connection(url, namespace=namespace, reader=reader, timeout=timeout, cache_bytes=cache_bytes)
     port.bind(connection)

@@ -221,7 +221,9 @@ class ContextAssembler:
             return Delivery()
         try:
             if turn is not None:
-                yield from search.deliver(call.scope, turn, (item.id for item in block.items), redacted)
+                ids = (item.id for item in block.items)
+                ttl = self.model.__omoide_defaults__.turn_ttl
+                yield from search.deliver(call.scope, turn, ids, redacted, ttl)
             else:
                 yield from search.count_redactions(call.scope, redacted)
         except StoreError as error:

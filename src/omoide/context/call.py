@@ -40,7 +40,8 @@ def describe(call: Call, ranking: Ranking, block: Block, delivery: Delivery) -> 
     metadata: dict[str, Any] = {
         "mode": call.mode,
         "reader": ranking.reader,
-        "round_trips": ranking.round_trips + delivery.round_trips,
+        "round_trips": ranking.round_trips,
+        "delivery_round_trips": delivery.round_trips,
         "matched": by_query,
         "live": ranking.live,
         "considered": len(ranking.hits),

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from math import isfinite
-from typing import Any, ClassVar, Literal, TypeVar, overload
+from typing import Any, ClassVar, Literal, Self, TypeVar, overload
 
-from omoide.fields.values import byte_bound, text_size
-from omoide.model.defaults import DEFAULTS
+from omoide.fields.values import bounded, byte_bound, text_size
+from omoide.model.defaults import DEFAULTS, Defaults
 from omoide.model.field import UNSET, Field
 
 V = TypeVar("V")
@@ -33,15 +33,18 @@ class _Document(Field[V]):
         default: Any = UNSET,
         default_factory: Callable[[], Any] | None = None,
         null: bool = False,
-        max_bytes: int = DEFAULTS.string_bytes,
+        max_bytes: int | None = None,
     ) -> None:
         super().__init__(default=default, default_factory=default_factory, null=null)
         self.max_bytes = byte_bound(max_bytes)
 
+    def adapted(self, defaults: Defaults) -> Self:
+        return bounded(self, self.max_bytes, defaults)
+
     def check(self, value: Any, model: str) -> None:
         if type(value) is not self.outer:
             raise self.error(model, f"must be a {self.outer.__name__}")
-        rule = broken_rule(value, self.max_bytes)
+        rule = broken_rule(value, self.max_bytes or DEFAULTS.string_bytes)
         if rule is not None:
             raise self.error(model, rule)
 
@@ -144,7 +147,8 @@ class _BadKey:
 
 def _parts(item: object) -> list[object]:
     if isinstance(item, dict):
-        return [part if type(part) is str else _BadKey() for part in item] + list(item.values())
+        keys: list[object] = [part if type(part) is str else _BadKey() for part in item]
+        return keys + list(item.values())
     return list(item) if isinstance(item, list) else []
 
 

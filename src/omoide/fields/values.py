@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from enum import Enum, Flag
-from typing import Any, ClassVar, Literal, TypeVar, overload
+from typing import Any, ClassVar, Literal, Self, TypeVar, overload
 from uuid import UUID
 
 from omoide.errors import ModelError
-from omoide.model.defaults import DEFAULTS
+from omoide.model.defaults import DEFAULTS, Defaults
 from omoide.model.field import UNSET, Field
 from omoide.types import Stored
 
 V = TypeVar("V")
 E = TypeVar("E", bound=Enum)
+F = TypeVar("F", bound=Field[Any])
 
 LARGEST_BYTES = 1_048_576
 """Bound of every `max_bytes`: 1 MiB."""
 
 
-def byte_bound(value: int) -> int:
-    """A `max_bytes` argument, checked.
+def byte_bound(value: int | None) -> int | None:
+    """A `max_bytes` argument, checked; None takes `Defaults.string_bytes` of the model.
 
     Raises:
         ModelError: it is not 1..1,048,576.
     """
+    if value is None:
+        return None
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= LARGEST_BYTES:
         raise ModelError(f"max_bytes must be a whole number from 1 to {LARGEST_BYTES}")
     return value
+
+
+def bounded(field: F, max_bytes: int | None, defaults: Defaults) -> F:
+    """The field itself when it states its bound, else a copy with the bound of the model."""
+    if max_bytes is not None:
+        return field
+    adapted = copy.copy(field)
+    vars(adapted)["max_bytes"] = defaults.string_bytes
+    return adapted
 
 
 def text_size(text: str) -> int:
@@ -78,10 +91,13 @@ class StringField(Field[V]):
         default_factory: Callable[[], Any] | None = None,
         null: bool = False,
         index: bool = False,
-        max_bytes: int = DEFAULTS.string_bytes,
+        max_bytes: int | None = None,
     ) -> None:
         super().__init__(default=default, default_factory=default_factory, null=null, index=index)
         self.max_bytes = byte_bound(max_bytes)
+
+    def adapted(self, defaults: Defaults) -> Self:
+        return bounded(self, self.max_bytes, defaults)
 
     def coerce(self, value: Any) -> Any:
         return str.__str__(value) if isinstance(value, str) else value
@@ -92,8 +108,10 @@ class StringField(Field[V]):
         size = text_size(value)
         if size < 0:
             raise self.error(model, "must not hold a lone surrogate")
-        if size > self.max_bytes:
-            raise self.error(model, f"must be at most {self.max_bytes} bytes of UTF-8")
+        if size > (self.max_bytes or DEFAULTS.string_bytes):
+            raise self.error(
+                model, f"must be at most {self.max_bytes or DEFAULTS.string_bytes} bytes of UTF-8"
+            )
 
 
 class BytesField(Field[V]):
@@ -126,10 +144,13 @@ class BytesField(Field[V]):
         default: Any = UNSET,
         default_factory: Callable[[], Any] | None = None,
         null: bool = False,
-        max_bytes: int = DEFAULTS.string_bytes,
+        max_bytes: int | None = None,
     ) -> None:
         super().__init__(default=default, default_factory=default_factory, null=null)
         self.max_bytes = byte_bound(max_bytes)
+
+    def adapted(self, defaults: Defaults) -> Self:
+        return bounded(self, self.max_bytes, defaults)
 
     def coerce(self, value: Any) -> Any:
         return bytes(value) if isinstance(value, bytes | bytearray | memoryview) else value
@@ -137,8 +158,8 @@ class BytesField(Field[V]):
     def check(self, value: Any, model: str) -> None:
         if type(value) is not bytes:
             raise self.error(model, "must be bytes")
-        if len(value) > self.max_bytes:
-            raise self.error(model, f"must be at most {self.max_bytes} bytes")
+        if len(value) > (self.max_bytes or DEFAULTS.string_bytes):
+            raise self.error(model, f"must be at most {self.max_bytes or DEFAULTS.string_bytes} bytes")
 
     def to_exact(self, value: Any) -> str:
         return str(value.hex())

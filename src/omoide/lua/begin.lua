@@ -18,7 +18,7 @@ return atomically(function()
   end
   if not S then
     S = keys_of(P.base .. '~')
-    for i = 1, #LETTERS do call('UNLINK', S[LETTERS[i]]) end
+    for i = 1, #LETTERS do drop(S[LETTERS[i]]) end
     G = open(S, plan)
     close(S, G)
     H.shadow = plan.token

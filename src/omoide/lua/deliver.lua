@@ -1,6 +1,6 @@
 -- deliver: note which records a prompt was given, and count one access for each
 -- KEYS: head
--- ARGV: plan (MessagePack map: turn, ids, track, alpha, beta, counters)
+-- ARGV: plan (MessagePack map: turn, ttl in ms, ids, track, alpha, beta, counters)
 -- Returns: number of records that were there
 -- Cost: O(records)
 -- Include: put records turns
@@ -34,6 +34,6 @@ return atomically(function()
     count_accesses(P, rows, now)
     if S then count_accesses(S, copies, now) end
   end
-  if plan.turn ~= '' and #there > 0 then begin_turn(P, plan.turn, there, now) end
+  if plan.turn ~= '' and #there > 0 then begin_turn(P, plan.turn, there, now, plan.ttl) end
   return #there
 end)

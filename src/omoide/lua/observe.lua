@@ -1,8 +1,8 @@
 -- observe: outcomes of many records: confidence, touch, access, links, counters
 -- KEYS: head
 -- ARGV: plan (MessagePack map: turn, evidence = list of {id, support, against, touch, access}, alpha, beta, cap,
---   linked ids, link, counters = list of {name, delta})
--- Returns: state of each piece of evidence
+--   linked ids, link, mark (1 outcome, 2 echo), counters = list of {name, delta})
+-- Returns: ids, state of each
 -- Cost: O(records + pairs of linked records)
 -- Include: put records turns
 local plan = cmsgpack.unpack(ARGV[1])
@@ -55,43 +55,71 @@ local function rows_of(Q, ids)
   return rows
 end
 
-return atomically(function()
-  local now = clock()
-  local H, states = read_head(P), {}
-  if not H then
-    for i = 1, #plan.evidence do states[i] = 'missing' end
-    count(P, plan.counters)
-    return states
-  end
-  check_companions(P, H)
-  local S, G = open_shadow(P, H, now)
-  local turn, changed = plan.turn and read_turn(P, plan.turn, now), false
-  for i = 1, #plan.evidence do
-    local item = plan.evidence[i]
-    local id = item[1]
-    local row = call('HGET', P.m, id)
-    if not row or expired(P, row, now) then
-      states[i] = 'missing'
-    elseif plan.turn and not (turn and turn.ids[id]) then
-      states[i] = 'missing'
-    elseif turn and turn.ids[id] == 1 then
-      states[i] = 'repeated'
+-- One item per record: an item without an id stands for every record of the turn.
+local function expand(evidence, turn)
+  local items = {}
+  for i = 1, #evidence do
+    local id, support, against, touch, access = unpack(evidence[i])
+    if id ~= '' then
+      items[#items + 1] = evidence[i]
     else
-      if turn then turn.ids[id] = 1 end
-      adjust(P, tonumber(row), item, now)
-      local copy = S and call('HGET', S.m, id)
-      if copy then adjust(S, tonumber(copy), item, now) end
-      states[i], changed = 'applied', true
+      local ids = {}
+      for name in pairs(turn and turn.ids or {}) do ids[#ids + 1] = name end
+      table.sort(ids)
+      for j = 1, #ids do
+        items[#items + 1] = { ids[j], support, against, touch, access }
+        if plan.link > 0 and j <= 32 then plan.linked[#plan.linked + 1] = ids[j] end
+      end
     end
   end
-  if changed and plan.link > 0 and #plan.linked > 1 then
-    link_all(P, rows_of(P, plan.linked))
-    if S then link_all(S, rows_of(S, plan.linked)) end
+  return items
+end
+
+-- Whether a record may take this outcome: it is there, and of the turn, and was not told yet.
+local function standing(id, turn, now)
+  local row = call('HGET', P.m, id)
+  if not row or expired(P, row, now) then return 'missing' end
+  if plan.turn then
+    local told = turn and turn.ids[id]
+    if not told then return 'missing' end
+    if math.floor(told / plan.mark) % 2 == 1 then return 'repeated' end
+    turn.ids[id] = told + plan.mark
   end
-  if turn and changed then store_turn(P, plan.turn, turn) end
+  return 'applied', tonumber(row)
+end
+
+return atomically(function()
+  local now = clock()
+  local H = read_head(P)
+  local turn = H and plan.turn and read_turn(P, plan.turn, now)
+  local items, ids, states, applied = expand(plan.evidence, turn), {}, {}, {}
   count(P, plan.counters)
+  for i = 1, #items do ids[i], states[i] = items[i][1], 'missing' end
+  if not H then return { ids, states } end
+  check_companions(P, H)
+  local S, G = open_shadow(P, H, now)
+  local changed = false
+  for i = 1, #items do
+    local state, row = standing(ids[i], turn, now)
+    states[i] = state
+    if row then
+      adjust(P, row, items[i], now)
+      local copy = S and call('HGET', S.m, ids[i])
+      if copy then adjust(S, tonumber(copy), items[i], now) end
+      applied[ids[i]], changed = true, true
+    end
+  end
+  local linked = {}
+  for i = 1, #plan.linked do
+    if applied[plan.linked[i]] then linked[#linked + 1] = plan.linked[i] end
+  end
+  if plan.link > 0 and #linked > 1 then
+    link_all(P, rows_of(P, linked))
+    if S then link_all(S, rows_of(S, linked)) end
+  end
   if changed then
+    if turn then store_turn(P, plan.turn, turn) end
     close_both(P, H, S, G)
   end
-  return states
+  return { ids, states }
 end)

@@ -14,13 +14,8 @@ return atomically(function()
   G.v, G.shadow, G.lease = H.v, '', 0
   close(S, G)
   hdel(S.h, 'copied')
-  local old, aside = keys_of(P.base .. '-'), {}
-  for i = 1, #RECORD_LETTERS do
-    aside[i] = old[RECORD_LETTERS[i]]
-    rename(P[RECORD_LETTERS[i]], aside[i])
-  end
+  for i = 1, #RECORD_LETTERS do drop(P[RECORD_LETTERS[i]]) end
   for i = 1, #RECORD_LETTERS do rename(S[RECORD_LETTERS[i]], P[RECORD_LETTERS[i]]) end
   settle_expiry(P, G)
-  call('UNLINK', unpack(aside))
   return G.n
 end)

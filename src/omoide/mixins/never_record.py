@@ -54,7 +54,10 @@ def tombstones() -> tuple[Tombstone, ...]:
 
 
 def on_block(callback: Callable[[Tombstone], None]) -> Callable[[], None]:
-    """Call back after every block in this process; returns what takes the callback away again."""
+    """Call back after every block in this process; returns what takes the callback away again.
+
+    What a callback raises reaches the caller of the save; the record is not stored either way.
+    """
     _callbacks.append(callback)
     return lambda: _callbacks.remove(callback) if callback in _callbacks else None
 
@@ -71,12 +74,12 @@ class NeverRecordMixin:
 
     @classmethod
     def never_record_counts(cls, **partition: Any) -> dict[str, int]:
-        """Records kept out, by reason. Cost: one round trip."""
+        """Records kept out, by reason; `suspect` and `allowed` count stored ones. Cost: one round trip."""
         return _by_reason(cast(Any, cls).counters(**partition).all())
 
     @classmethod
     async def anever_record_counts(cls, **partition: Any) -> dict[str, int]:
-        """Records kept out, by reason. Cost: one round trip."""
+        """Records kept out, by reason; `suspect` and `allowed` count stored ones. Cost: one round trip."""
         return _by_reason(await cast(Any, cls).counters(**partition).aall())
 
     def __omoide_gate__(self, draft: Draft) -> Refusal | None:
@@ -88,6 +91,8 @@ class NeverRecordMixin:
         verdict = scan_values(_scanned(self, draft), policy=self.never_record_policy)
         draft.suspect = draft.suspect or verdict.suspect
         if not verdict.blocked:
+            noted = {"suspect": verdict.suspect, "allowed": verdict.allowed}
+            draft.counters.extend((_REASON_COUNTER + name, 1) for name, seen in noted.items() if seen)
             return None
         _announce(spec_of(type(self)).name, verdict.reason, verdict.rule)
         counters = [(_REASON_COUNTER + verdict.reason, 1)]

@@ -64,7 +64,7 @@ def build_spec(cls: type, meta: Options) -> ModelSpec:
     Raises:
         ModelError: the class cannot work.
     """
-    fields = gather_fields(cls)
+    fields = {name: field.adapted(meta.defaults) for name, field in gather_fields(cls).items()}
     owners = {role: _only(cls, fields, role) for role in ("id", "text", "decay", "certainty", "graph")}
     id_field = owners["id"]
     if id_field is None:

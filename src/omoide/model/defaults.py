@@ -7,9 +7,11 @@ A model overrides some with `Meta.defaults = Defaults(half_life=...)` or
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from math import isfinite
 from types import MappingProxyType
 
+from omoide.errors import ModelError
 from omoide.types import Seconds
 
 OUTCOMES: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -58,6 +60,18 @@ class Defaults:
     turn_ttl: Seconds = 86_400.0
     max_records: int = 1_000
     deadline: Seconds = 1.0
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, int | float) and not (isfinite(value) and value > 0):
+                raise ModelError(f"Defaults.{each.name} must be a positive number")
+        if self.confidence_initial >= 1 or self.link_decay > 1 or self.echo_cover > 1:
+            raise ModelError("Defaults.confidence_initial, link_decay and echo_cover are shares of 1")
+        if self.confidence_cap < self.confidence_prior or self.string_bytes > 1_048_576:
+            raise ModelError(
+                "Defaults.confidence_cap is at least confidence_prior, string_bytes at most 1 MiB"
+            )
 
 
 DEFAULTS = Defaults()

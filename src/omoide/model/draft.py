@@ -19,6 +19,7 @@ class Draft:
 
     `values`: stored form by field name. `terms`: text term -> frequency. `length`: all text terms.
     `left_out`: distinct terms that are stored but not indexed. `exact`: (field, value) pairs.
+    `counters`: what a gate counts about a record that it lets through.
     """
 
     values: Mapping[str, Stored]
@@ -35,6 +36,7 @@ class Draft:
     author: str | None = None
     time_cue: bool = False
     suspect: bool = False
+    counters: list[tuple[str, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,6 +188,10 @@ class Field(Generic[V]):
         """The field can be filtered by equality."""
         return self.index
 
+    def adapted(self, defaults: Defaults) -> Self:
+        """The field as a model with these defaults uses it: itself, or a copy that took them over."""
+        return self
+
     def settle(self, model: str, fields: Mapping[str, Field[Any]], partition: tuple[str, ...]) -> None:
         """Check the field against its model, when a class is defined; ModelError when it cannot work."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import Any, ClassVar, Protocol, Self
 
 from omoide.errors import FieldError, ModelError
@@ -25,6 +26,7 @@ EXACT_BYTES = 512
 """Longest value, in UTF-8 bytes, that an equality index holds."""
 
 _FLOAT32_MAX = 3.4e38
+_SINGLE = Struct("<f")
 
 
 class StoredRecord(Protocol):
@@ -251,7 +253,13 @@ def _importance(instance: Instance, spec: ModelSpec) -> float:
         return 1.0
     if abs(value) > _FLOAT32_MAX:
         raise FieldError(spec.name, spec.importance or "", "must be within +-3.4e38")
-    return float(value)
+    return single(float(value))
+
+
+def single(value: float) -> float:
+    """The value in single precision, which is what the importance index holds. Monotone."""
+    rounded: float = _SINGLE.unpack(_SINGLE.pack(value))[0]
+    return rounded
 
 
 def _role(instance: Instance, name: str | None) -> str | None:

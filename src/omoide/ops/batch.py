@@ -26,9 +26,9 @@ from omoide.ops.save import (
     Prepared,
     SaveOutcome,
     count_refusals,
+    gate_counters,
     prepare,
     raise_if_nothing_went,
-    refusal_counters,
     refused,
     settle,
     warn_of_lost_counters,
@@ -117,7 +117,7 @@ class Batch:
         writes = [_write(one) for one in ready]
         sent: list[Write] = [write for write in writes if write is not None]
         kept_out = [one for one in ready if isinstance(one, Prepared) and one.put is None]
-        counters: list[Observe] = refusal_counters(kept_out)
+        counters: list[Observe] = gate_counters([one for one in ready if isinstance(one, Prepared)])
         if not sent:
             yield from count_refusals(kept_out)
             return [refused(one) for one in kept_out]

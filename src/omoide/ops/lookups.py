@@ -19,12 +19,15 @@ from typing import Any
 from omoide.errors import CorruptRecordError, FieldError, QueryError
 from omoide.fields.instants import to_milliseconds
 from omoide.model.field import Field
-from omoide.model.instance import Instance
+from omoide.model.instance import Instance, single
 from omoide.model.partition import check_ids
 from omoide.model.schema import ModelSpec
 from omoide.ops.request import EVERYTHING, Match, Record
 
 _log = logging.getLogger("omoide")
+
+LARGEST = 3.4e38
+"""No importance is beyond +-LARGEST; it is indexed in single precision, and compared so."""
 
 _RANGES = ("importance", "confidence", "time")
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -175,6 +178,8 @@ def _bound(spec: ModelSpec, name: str, role: str, value: Any) -> float | int:
         return to_milliseconds(value)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise QueryError(f"{spec.name}.{name}: compare with a finite number")
+    if role == "importance":
+        return single(max(-LARGEST, min(LARGEST, float(value))))
     return float(value)
 
 

@@ -18,7 +18,7 @@ from omoide.model.partition import check_ids, scope_of_call
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import delete, load, port
 from omoide.ops.load import INDEXED_ORDERS, Selection
-from omoide.ops.lookups import ALL, Conditions, narrow, without
+from omoide.ops.lookups import ALL, Conditions, holds, narrow, without
 from omoide.ops.run import Plan, arun, run
 from omoide.ops.unique import unique_digest
 
@@ -252,13 +252,13 @@ class Query(Generic[M]):
         if set(rest) in ({spec.id_field}, {"id"}):
             (record_id,) = check_ids(spec, tuple(rest.values()))
             found: M | None = yield from load.one(self.model, scope, record_id)
-            return found
+            return self._kept(found)
         for rule in spec.unique:
             if set(rule) == set(rest):
                 conditioned = {name: spec.fields[name].coerce(value) for name, value in rest.items()}
                 digest = _digest(spec, rule, conditioned)
                 found = yield from load.by_unique(self.model, scope, digest)
-                return found
+                return self._kept(found)
         raise QueryError(
             f"{spec.name}.query.get needs {spec.id_field}="
             + "".join(f" or all of {rule}" for rule in spec.unique),
@@ -273,7 +273,14 @@ class Query(Generic[M]):
                 f"{scope.spec.name}.query.get_many takes ids and a partition, not {unknown[0]!r}"
             )
         found: list[M | None] = yield from load.many(self.model, scope, check_ids(scope.spec, tuple(ids)))
-        return found
+        return [self._kept(one) for one in found]
+
+    def _kept(self, found: M | None) -> M | None:
+        """A record found by key, unless it fails the conditions of this query."""
+        if found is None or self.conditions is ALL:
+            return found
+        record, ids = load.record_of(found), self.conditions.ids
+        return found if (ids is None or record.id in ids) and holds(self.conditions, record, found) else None
 
     def _top(self, n: int) -> Plan[list[M]]:
         selection = self._selection()

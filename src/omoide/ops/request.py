@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from omoide.model.schema import ModelSpec, Scope
+from omoide.model.schema import Scope
 
 R = TypeVar("R", covariant=True)
 
@@ -108,7 +108,10 @@ class Erase(Request["tuple[bool, ...]"]):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What an outcome says of one record: Beta evidence for and against, and whether it was used."""
+    """What an outcome says of one record: Beta evidence for and against, and whether it was used.
+
+    An empty id stands for every record of the turn.
+    """
 
     id: str
     support: float = 0.0
@@ -121,8 +124,9 @@ class Evidence:
 class Observe(Request["ObserveReply"]):
     """Apply outcomes to many records, in one atomic step.
 
-    With `turn`, each record of that turn takes one outcome, once. `link` > 0 strengthens the edge
-    between every two records of `linked` by that weight.
+    With `turn`, each record of that turn takes one outcome, once, and one `echo`, once. `link` > 0
+    strengthens the edge between every two records of `linked` that took this outcome, by that weight;
+    with an evidence for the whole turn, between the first 32 of its records.
     """
 
     scope: Scope
@@ -130,24 +134,27 @@ class Observe(Request["ObserveReply"]):
     turn: str | None = None
     linked: tuple[str, ...] = ()
     link: float = 0.0
+    echo: bool = False
     counters: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ObserveReply:
-    """Per piece of evidence: `applied`, `missing` (no such record) or `repeated` (already told)."""
+    """Per record: `applied`, `missing` (no such record) or `repeated` (already told)."""
 
+    ids: tuple[str, ...]
     states: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Deliver(Request[None]):
-    """Note under a turn id which records were given to a prompt; counts one access for each."""
+    """Note under a turn id, for `ttl_ms`, which records a prompt was given; counts one access for each."""
 
     scope: Scope
     turn: str
     ids: tuple[str, ...]
     counters: tuple[tuple[str, int], ...] = ()
+    ttl_ms: int = 86_400_000
 
 
 Write = Put | Erase | Observe | Deliver
@@ -409,7 +416,7 @@ class BeginReindex(Request["ReindexState"]):
 
 @dataclass(frozen=True, slots=True)
 class CopyRecords(Request["int"]):
-    """Re-index a page of records into the shadow: (row, Put) pairs; rows that changed meanwhile are skipped."""
+    """Re-index a page of records into the shadow; rows that changed meanwhile are skipped."""
 
     scope: Scope
     token: str
@@ -432,7 +439,3 @@ class ReindexState:
     token: str
     cursor: str
     total: int
-
-
-__all__ = [name for name, value in list(globals().items()) if isinstance(value, type) and name[0].isupper()]
-__all__ += ["EVERYTHING", "ModelSpec", "Scope", "Write"]

@@ -1,7 +1,7 @@
 """The two drivers: a plan yields requests, a driver carries them.
 
 plan ──Request──▶ driver ──▶ Store.execute / AsyncStore.execute
-     ◀──reply────        (an exception of the store is raised inside the plan)
+     ◀──reply────        (an error of omoide is raised inside the plan)
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
+from omoide.errors import OmoideError
 from omoide.ops.request import Request
 
 R = TypeVar("R")
@@ -34,7 +35,7 @@ def run(plan: Plan[R], store: Store) -> R:
         while True:
             try:
                 reply = store.execute(request)
-            except BaseException as error:
+            except OmoideError as error:
                 request = plan.throw(error)
             else:
                 request = plan.send(reply)
@@ -50,7 +51,7 @@ async def arun(plan: Plan[R], store: AsyncStore) -> R:
         while True:
             try:
                 reply = await store.execute(request)
-            except BaseException as error:
+            except OmoideError as error:
                 request = plan.throw(error)
             else:
                 request = plan.send(reply)

@@ -1,7 +1,7 @@
-"""Writing records: check, screen, index, send.
+"""Writing records.
 
-    instance ──values──▶ checked ──gates──▶ refused? ──▶ counters, falsy outcome
-                                     └────▶ Draft ──▶ Put ──▶ outcome
+    instance ──prepare──▶ Put ──▶ outcome
+                  └──refused──▶ counters, falsy outcome
 
 A save is one round trip. A refused one is one round trip too: its counters.
 """
@@ -15,12 +15,11 @@ from typing import Any
 from uuid import uuid4
 
 from omoide.errors import ConflictError, FieldError, NotFoundError, PolicyError, StoreError
-from omoide.model.draft import Draft, Refusal
-from omoide.model.instance import Instance, add_entries, id_of, scope_of, spec_of, stored_values
+from omoide.model.instance import Instance, id_of, scope_of, spec_of
 from omoide.model.schema import ModelSpec, Scope
+from omoide.ops.prepare import Prepared, prepare
 from omoide.ops.request import Batch, Get, Observe, Put, PutReply, Record, Write
 from omoide.ops.run import Plan
-from omoide.ops.unique import unique_digests
 
 MOST_RACES = 16
 """How often an update is applied anew after another writer came first."""
@@ -62,77 +61,6 @@ class SaveOutcome:
         return self.stored
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A record ready to be sent, or refused by a gate (`put` is None)."""
-
-    instance: Instance
-    scope: Scope
-    id: str
-    put: Put | None
-    left_out: int = 0
-    refusal: Refusal | None = None
-
-
-def prepare(
-    instance: Instance,
-    *,
-    mode: str | None = None,
-    operation_id: str | None = None,
-    expect_version: int | None = None,
-    entities: Sequence[str] = (),
-) -> Prepared:
-    """Check and screen a record, and make the request that writes it. No I/O.
-
-    mode: None writes a new instance whatever is there, and one that was stored only where it still is.
-
-    Raises:
-        FieldError: a value breaks a rule of its field.
-    """
-    spec = spec_of(type(instance))
-    scope, record_id = scope_of(instance), id_of(instance)
-    draft = Draft(stored_values(instance), entities=list(entities))
-    for gate in type(instance).__omoide_gates__:
-        refusal = gate(instance, draft)
-        if refusal is not None:
-            return Prepared(instance, scope, record_id, None, refusal=refusal)
-    add_entries(instance, draft)
-    put = Put(
-        scope,
-        record_id,
-        draft.values,
-        mode=mode or ("update" if instance._omoide.stored else "upsert"),
-        expect_version=expect_version,
-        operation_id=operation_id or uuid4().hex,
-        terms=draft.terms,
-        length=draft.length,
-        exact=tuple(draft.exact),
-        unique=unique_digests(instance),
-        entities=tuple(draft.entities),
-        importance=draft.importance,
-        base=draft.base,
-        confidence=draft.confidence,
-        time_ms=draft.time_ms,
-        session=draft.session,
-        author=draft.author,
-        time_cue=draft.time_cue,
-        suspect=draft.suspect,
-        ttl_ms=None if spec.ttl is None else round(spec.ttl * 1_000),
-        cap=effective_cap(spec),
-    )
-    return Prepared(instance, scope, record_id, put, draft.left_out)
-
-
-def effective_cap(spec: ModelSpec) -> int:
-    """Most records a partition may hold now, 0 for no bound; the environment moves only the default."""
-    if not spec.cap_is_default:
-        return spec.cap
-    from omoide.settings import max_records_per_partition
-
-    override = max_records_per_partition()
-    return spec.cap if override is None else override
-
-
 def save(
     instance: Instance,
     *,
@@ -149,10 +77,24 @@ def save(
     if prepared.put is None:
         yield from count_refusals([prepared])
         return refused(prepared)
-    reply: PutReply = yield prepared.put
+    reply: PutReply | StoreError = yield from _put(prepared, prepared.put)
+    if isinstance(reply, StoreError):
+        raise reply
     if reply.status == "version":
         raise version_conflict(prepared.scope.spec)
     return settle(prepared, reply)
+
+
+def _put(prepared: Prepared, put: Put) -> Plan[PutReply | StoreError]:
+    """Send one write, and what a gate counts about it, in one round trip."""
+    counters = gate_counters([prepared])
+    if not counters:
+        alone: PutReply = yield put
+        return alone
+    replies: tuple[Any, ...] = yield Batch((put, *counters))
+    warn_of_lost_counters(replies[1:])
+    reply: PutReply | StoreError = replies[0]
+    return reply
 
 
 def save_many(instances: Iterable[Instance]) -> Plan[list[SaveOutcome]]:
@@ -166,13 +108,13 @@ def save_many(instances: Iterable[Instance]) -> Plan[list[SaveOutcome]]:
 
 
 def send(prepared: Sequence[Prepared]) -> Plan[list[SaveOutcome]]:
-    """Send prepared records as one batch, the counters of the refused ones included."""
+    """Send prepared records as one batch, what gates count included."""
     writes: list[Write] = [one.put for one in prepared if one.put is not None]
-    refusals = refusal_counters([one for one in prepared if one.put is None])
+    counters = gate_counters(prepared)
     if not writes:
         yield from count_refusals(prepared)
         return [refused(one) for one in prepared]
-    replies: tuple[Any, ...] = yield Batch((*writes, *refusals))
+    replies: tuple[Any, ...] = yield Batch((*writes, *counters))
     raise_if_nothing_went(replies[: len(writes)])
     warn_of_lost_counters(replies[len(writes) :])
     waiting = iter(replies)
@@ -297,10 +239,10 @@ def raise_if_nothing_went(replies: Sequence[Any]) -> None:
 
 
 def warn_of_lost_counters(replies: Sequence[Any]) -> None:
-    """Say that a refusal was not counted; the refusal stands."""
+    """Say that a gate could not count; what it decided stands."""
     for reply in replies:
         if isinstance(reply, StoreError):
-            _log.warning("a refused write could not be counted: %s", type(reply).__name__)
+            _log.warning("what a gate decided could not be counted: %s", type(reply).__name__)
 
 
 def refused(prepared: Prepared) -> SaveOutcome:
@@ -308,12 +250,12 @@ def refused(prepared: Prepared) -> SaveOutcome:
     return SaveOutcome(False, reason, prepared.id)
 
 
-def refusal_counters(refused: Sequence[Prepared]) -> list[Observe]:
-    """One request a partition that adds up what its refusals count."""
+def gate_counters(prepared: Sequence[Prepared]) -> list[Observe]:
+    """One request a partition that adds up what gates count about its records."""
     totals: dict[tuple[int, tuple[str, ...]], tuple[Scope, dict[str, int]]] = {}
-    for one in refused:
+    for one in prepared:
         _, counters = totals.setdefault((id(one.scope.spec), one.scope.values), (one.scope, {}))
-        for name, delta in one.refusal.counters if one.refusal is not None else ():
+        for name, delta in one.counters:
             counters[name] = counters.get(name, 0) + delta
     return [
         Observe(scope, (), counters=tuple(counters.items()))
@@ -324,7 +266,7 @@ def refusal_counters(refused: Sequence[Prepared]) -> list[Observe]:
 
 def count_refusals(refused: Sequence[Prepared]) -> Plan[None]:
     """Count refusals in one round trip. An unreachable counter does not undo a refusal."""
-    requests = refusal_counters(refused)
+    requests = gate_counters(refused)
     if not requests:
         return
     try:
@@ -350,3 +292,25 @@ def _tell_eviction(prepared: Prepared, evicted: int) -> None:
         evicted,
         cap,
     )
+
+
+__all__ = [
+    "MOST_RACES",
+    "Prepared",
+    "SaveOutcome",
+    "apply_changes",
+    "count_refusals",
+    "create",
+    "gate_counters",
+    "prepare",
+    "raise_if_nothing_went",
+    "refresh",
+    "refused",
+    "save",
+    "save_many",
+    "send",
+    "settle",
+    "update",
+    "version_conflict",
+    "warn_of_lost_counters",
+]

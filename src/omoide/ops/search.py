@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from omoide.errors import QueryError
-from omoide.ops.request import Deliver, Find, Hit, Increment, Match, Record, Scope, Search, SearchReply, Top
+from omoide.model.schema import Scope
+from omoide.ops.request import Deliver, Find, Hit, Increment, Match, Record, Search, SearchReply, Top
 from omoide.ops.run import Plan
+from omoide.types import Seconds
 
 if TYPE_CHECKING:
     from omoide.core.text import Analyzer
@@ -112,10 +114,10 @@ def _composite(record: Record, explain: bool) -> Hit:
     return Hit(record, relevance * certainty, 0.0, parts)
 
 
-def deliver(scope: Scope, turn: str, ids: Iterable[str], redacted: int) -> Plan[None]:
-    """Note what a turn was given, with the count of redactions in its query. Cost: 1 round trip."""
+def deliver(scope: Scope, turn: str, ids: Iterable[str], redacted: int, ttl: Seconds) -> Plan[None]:
+    """Note for `ttl` what a turn was given, with the count of redactions in its query. Cost: 1 round trip."""
     counters = ((QUERY_REDACTED, redacted),) if redacted else ()
-    yield Deliver(scope, turn, tuple(ids), counters)
+    yield Deliver(scope, turn, tuple(ids), counters, round(ttl * 1000))
 
 
 def count_redactions(scope: Scope, redacted: int) -> Plan[None]:

@@ -18,7 +18,8 @@ from collections.abc import Iterable, Mapping
 
 from omoide.errors import QueryError
 from omoide.model.defaults import Defaults
-from omoide.ops.request import Evidence, Observe, ObserveReply, ReadTurn, Record, Scope
+from omoide.model.schema import Scope
+from omoide.ops.request import Evidence, Observe, ObserveReply, ReadTurn, Record
 from omoide.ops.run import Plan
 
 _LINKED = 32
@@ -50,8 +51,9 @@ def observe(scope: Scope, outcomes: Mapping[str, str], defaults: Defaults, turn:
     """One request for the outcomes of a turn; the first 32 records put to use become linked."""
     pieces = evidence(outcomes, defaults, delivered=turn is not None)
     together = tuple(piece.id for piece in pieces if piece.support > 0.0)[:_LINKED]
-    link = defaults.link_weight if len(together) > 1 and scope.spec.graph else 0.0
-    return Observe(scope, pieces, turn, together if link else (), link)
+    several = len(together) > 1 or together == ("",)
+    link = defaults.link_weight if several and scope.spec.graph else 0.0
+    return Observe(scope, pieces, turn, together if link and together != ("",) else (), link)
 
 
 def report(
@@ -63,19 +65,14 @@ def report(
 ) -> Plan[dict[str, str]]:
     """Apply one outcome to all of a turn, or one to each; id -> `applied`, `missing`, `repeated`.
 
-    Cost: one round trip; two when neither the outcome nor `ids` names the records of the turn.
+    Without `ids`, one outcome goes to every record of the turn. Cost: one round trip.
     """
     if isinstance(outcome, str):
-        weights(outcome, defaults)
-        if ids is None:
-            given: tuple[Record, ...] | None = yield ReadTurn(scope, turn or "")
-            ids = [record.id for record in given or ()]
-        outcome = dict.fromkeys(ids, outcome)
+        outcome = dict.fromkeys(("",) if ids is None and turn else ids or (), outcome)
     if not outcome:
         return {}
-    request = observe(scope, outcome, defaults, turn)
-    reply: ObserveReply = yield request
-    return dict(zip(outcome, reply.states, strict=True))
+    reply: ObserveReply = yield observe(scope, outcome, defaults, turn)
+    return dict(zip(reply.ids, reply.states, strict=True))
 
 
 def read(scope: Scope, turn: str) -> Plan[tuple[Record, ...]]:

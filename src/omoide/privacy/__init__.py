@@ -92,7 +92,7 @@ def redact(text: str, *, policy: Policy | None = None) -> Redaction:
     if len(text) > used.max_chars:
         return Redaction("", (_BUDGET,), 1)
     try:
-        return take_out(text, used.options())
+        return take_out(text, used.options)
     except BudgetError:
         return Redaction("", (_SPENT,), 1)
     except Exception:  # noqa: BLE001 - fail closed: an internal error must not let a text through
@@ -114,7 +114,7 @@ def self_test() -> Verdict:
 def _scan(text: str, policy: Policy) -> Verdict:
     if len(text) > policy.max_chars:
         return _BUDGET
-    state = Scan(policy.options())
+    state = Scan(policy.options)
     try:
         finding = state.find(plain(text))
     except BudgetError:

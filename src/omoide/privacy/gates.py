@@ -14,12 +14,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 _OUTSIDE: Final = re.compile("[^\\x00-\\x7f\\u00c0-\\u024f]|[×÷]")
 _TABLE: Final = bytes(byte if byte >= 128 or 97 <= byte <= 122 else 32 for byte in range(256))
 
-Look = Callable[[str], set[str]]
+class Hits(NamedTuple):
+    """What occurs in a text."""
+
+    words: set[str]
+    """Words and literals of the rules."""
+    stems: set[str] | None
+    """Stems of names inside words; None when nobody asked yet."""
+
+
+Look = Callable[[str], Hits]
 
 
 def letters_only(low: str) -> bytes:
@@ -29,57 +38,66 @@ def letters_only(low: str) -> bytes:
     return low.encode("utf-8", "replace").translate(_TABLE)
 
 
-def plain_gate(words: Iterable[str], literals: Iterable[str]) -> Look:
-    """A gate that needs nothing but the standard library."""
+def plain_gate(words: Iterable[str], literals: Iterable[str], stems: Iterable[str]) -> Look:
+    """A gate that needs nothing but the standard library. It leaves the stems to the caller."""
     vocabulary = frozenset(word.encode() for word in words)
     names = {word: word.decode() for word in vocabulary}
-    parts = tuple(literals)
+    groups = _grouped(literals)
 
-    def look(low: str) -> set[str]:
+    def look(low: str) -> Hits:
         found = {names[word] for word in vocabulary.intersection(letters_only(low).split())}
-        found.update([part for part in parts if part in low])
-        return found
+        _add_literals(low, groups, found)
+        return Hits(found, None)
 
     return look
 
 
-def fast_gate(words: Iterable[str], literals: Iterable[str]) -> Look:
-    """The same gate on `ahocorasick-rs`. Raises ImportError when that is not installed."""
+def _grouped(literals: Iterable[str]) -> list[tuple[str, tuple[str, ...]]]:
+    groups: dict[str, list[str]] = {}
+    for part in literals:
+        groups.setdefault(_rarest(part), []).append(part)
+    return [(mark, tuple(parts)) for mark, parts in groups.items()]
+
+
+def _add_literals(low: str, groups: list[tuple[str, tuple[str, ...]]], found: set[str]) -> None:
+    for mark, parts in groups:
+        if mark in low:
+            found.update([part for part in parts if part in low])
+
+
+def _rarest(part: str) -> str:
+    """A character that is asked for first: punctuation before letters."""
+    return min(part, key=lambda char: (char.isalnum(), char == " ", char))
+
+
+def fast_gate(words: Iterable[str], literals: Iterable[str], stems: Iterable[str]) -> Look:
+    """The same gate on `ahocorasick-rs`. Raises ImportError when that is not installed.
+
+    Words are looked up with the spaces around them in the letters of the text, stems without.
+    """
     import ahocorasick_rs  # type: ignore[import-not-found, unused-ignore]
 
-    vocabulary = frozenset(words)
-    parts = frozenset(literals)
-    entries = sorted(vocabulary | parts)
-    automaton: Any = ahocorasick_rs.AhoCorasick(entries)
+    inner = {stem.encode(): stem for stem in stems}
+    names = {f" {word} ".encode(): word for word in words}
+    entries = [*names, *inner]
+    automaton: Any = ahocorasick_rs.BytesAhoCorasick(entries, implementation=ahocorasick_rs.Implementation.DFA)
+    groups = _grouped(literals)
+    values = [*names.values(), *inner.values()]
+    first_stem = len(names)
 
-    def look(low: str) -> set[str]:
-        found: set[str] = set()
-        size = len(low)
-        for index, start, end in automaton.find_matches_as_indexes(low, overlapping=True):
-            entry = entries[index]
-            if entry in found:
-                continue
-            if entry in parts or not (
-                (start and _is_letter(low[start - 1])) or (end < size and _is_letter(low[end]))
-            ):
-                found.add(entry)
-        return found
+    def look(low: str) -> Hits:
+        indexes = {index for index, _, _ in automaton.find_matches_as_indexes(b" " + letters_only(low) + b" ", overlapping=True)}
+        found = {values[index] for index in indexes if index < first_stem}
+        _add_literals(low, groups, found)
+        return Hits(found, {values[index] for index in indexes if index >= first_stem})
 
     return look
 
 
-def _is_letter(char: str) -> bool:
-    if char < "\x80":
-        return "a" <= char <= "z"
-    return "\u00c0" <= char <= "\u024f" and char not in "×÷"
-
-
-def make_gate(words: Iterable[str], literals: Iterable[str], *, accelerated: bool = True) -> Look:
+def make_gate(words: Iterable[str], literals: Iterable[str], stems: Iterable[str]) -> Look:
     """The fastest gate this machine has."""
-    words, literals = tuple(words), tuple(literals)
-    if accelerated:
-        try:
-            return fast_gate(words, literals)
-        except ImportError:
-            pass
-    return plain_gate(words, literals)
+    asked = tuple(words), tuple(literals), tuple(stems)
+    try:
+        return fast_gate(*asked)
+    except ImportError:
+        return plain_gate(*asked)

@@ -28,19 +28,21 @@ _INVISIBLE: Final = re.compile(
     "\U0001d173-\U0001d17a\U000e0000-\U000e01ef]"
 )
 _LOOKALIKES: Final = str.maketrans(
-    "аеорсухкмтнвіјѕһԁԛԝАЕОРСУХКМТНВІЈЅοανρτυικεΑΒΕΖΗΙΚΜΝΟΡΤΥΧ’‘‛“”„‟‐‑‒–",
-    "aeopcyxkmthbijshdqwAEOPCYXKMTHBIJSoavptuikeABEZHIKMNOPTYX'''\"\"\"\"----",
+    "аеорсухкмтнвіјѕһԁԛԝАЕОРСУХКМТНВІЈЅοανρτυικεΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
+    "aeopcyxkmthbijshdqwAEOPCYXKMTHBIJSoavptuikeABEZHIKMNOPTYX",
 )
-_QUOTES: Final = str.maketrans("’‘‛“”„‟‐‑‒–", "'''\"\"\"\"----")
+_STRAIGHT: Final = tuple(zip("’‘‛“”„‟‐‑‒–", "'''\"\"\"\"----", strict=True))
+_BEYOND_LATIN: Final = re.compile("[\u0370-\u1fff\u2e80-\ud7ff\uf900-\ufdff\ufe70-\ufefe]")
+_OTHER_SCRIPT: Final = re.compile("[\u0370-\u052f]")
 _MIXED: Final = re.compile(r"[A-Za-z][\u0370-\u03ff\u0400-\u052f]|[\u0370-\u03ff\u0400-\u052f][A-Za-z]")
 
 _PERCENT: Final = re.compile(r"(?:%[0-9A-Fa-f]{2}[A-Za-z0-9_\-.~]{0,24}){3,4000}")
 _ESCAPE: Final = re.compile(r"\\u00([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\u\{0{0,4}([0-9A-Fa-f]{2})\}")
 _JOINT: Final = re.compile(r"[\"'`]\s{0,3}(?:\+|\.{1,2}|~|\|\||&)?\s{0,3}(?:\\?\n\s{0,12})?(?:\+\s{0,3})?[\"'`](?=[A-Za-z0-9_\-+/=])")
-_JOINTS: Final = ("+", '" "', "' '", '"\n', "'\n", '" .', "' .", "..", '" &', '" \\', "||", "~")
+_ROW: Final = " " * 8
 _SPACED: Final = re.compile(r"(?<!\S)(?:\S ){11,4000}\S(?!\S)")
-_BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/=_\-])[A-Za-z0-9+/_\-]{20,65536}={0,2}")
-_HEX: Final = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){16,32768}(?![0-9A-Fa-f])")
+_BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/_\-])[A-Za-z0-9+/_\-]{20,65536}={0,2}")
+_HEX: Final = re.compile(r"(?:0x)?(?:[0-9A-Fa-f]{2}){16,32768}")
 _HEX_PAIRS: Final = re.compile(r"(?<![0-9A-Za-z])(?:(?:0x|\\x)?[0-9A-Fa-f]{2}[ :,]{1,2}){16,4000}(?:0x|\\x)?[0-9A-Fa-f]{2}(?![0-9A-Za-z])")
 
 
@@ -61,7 +63,17 @@ def plain(text: str) -> str:
         text = _INVISIBLE.sub("", text)
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", text)
-    return text.translate(_LOOKALIKES if _MIXED.search(text) else _QUOTES)
+    for curly, straight in _STRAIGHT:
+        if curly in text:
+            text = text.replace(curly, straight)
+    if _OTHER_SCRIPT.search(text) and _MIXED.search(text):
+        text = text.translate(_LOOKALIKES)
+    return text
+
+
+def has_other_script(text: str) -> bool:
+    """Letters beyond Latin occur."""
+    return not text.isascii() and _BEYOND_LATIN.search(text) is not None
 
 
 def lower(text: str) -> str:
@@ -72,28 +84,27 @@ def lower(text: str) -> str:
     return low
 
 
-def decoded(text: str, blob: str, sizes: list[int]) -> Iterator[View]:
+def decoded(text: str, blob: str) -> Iterator[View]:
     """Yield the views whose marker is present.
 
     Args:
         text: The plain view.
         blob: Its long words joined by newlines.
-        sizes: Lengths of all its words.
     """
     size = len(text)
     if blob.count("%") >= 3:
         for match in _PERCENT.finditer(blob):
             word = _word_around(blob, match.start(), match.end())
             yield _view("percent", unquote(word, errors="replace"), text, word)
-    if "&#" in text:
+    if "&" in text and "&#" in text:
         yield View("html", html.unescape(text), 0, size)
-    if "\\u" in text or "\\x" in text:
+    if "\\" in text and ("\\u" in text or "\\x" in text):
         yield View("escape", _ESCAPE.sub(_unescape, text), 0, size)
-    if any([mark in text for mark in _JOINTS]):
+    if _may_be_joined(text):
         joined = _JOINT.sub("", text)
         if joined != text:
             yield View("joined", joined, 0, size)
-    yield from _spaced(text, sizes)
+    yield from _spaced(text, blob)
     if blob:
         yield from _encoded(text, blob)
 
@@ -112,15 +123,24 @@ def _unescape(match: re.Match[str]) -> str:
     return chr(int(match.group(1) or match.group(2) or match.group(3), 16))
 
 
-def _spaced(text: str, sizes: list[int]) -> Iterator[View]:
-    if sizes.count(1) >= 12:
+def _spaced(text: str, blob: str) -> Iterator[View]:
+    if any([_ROW in text[first::2] for first in (0, 1)]):
         for match in _SPACED.finditer(text):
             yield View("spaced", match.group(0).replace(" ", ""), match.start(), match.end())
-    if sizes.count(2) >= 16 or "\\x" in text or text.count(":") >= 16 or text.count("0x") >= 16:
+    if (" 4" in text and any([_ROW in text[first::3] for first in (0, 1, 2)])) or blob.count(":") >= 16 or text.count("0x") >= 16:
         for match in _HEX_PAIRS.finditer(text):
             made = _from_pairs(match.group(0))
             if made:
                 yield View("hex", made, match.start(), match.end())
+
+
+def _may_be_joined(text: str) -> bool:
+    """Two string literals may touch or be added up."""
+    if "+" in text:
+        return True
+    if '"' in text and any([mark in text for mark in ('" "', '"\n', '" .', '" &', '" \\', '".."')]):
+        return True
+    return "'" in text and any([mark in text for mark in ("' '", "'\n", "' .")])
 
 
 def _from_pairs(text: str) -> str:
@@ -132,18 +152,18 @@ def _from_pairs(text: str) -> str:
 
 
 def _encoded(text: str, blob: str) -> Iterator[View]:
-    for match in _BASE64.finditer(blob):
-        source = match.group(0)
-        start = decode_base64(source[:24])
-        if not start or not PRINTABLE.fullmatch(start):
-            continue
-        raw = decode_base64(source)
-        if raw and PRINTABLE.fullmatch(raw):
-            yield _view("base64", raw.decode("ascii"), text, source)
-    for match in _HEX.finditer(blob):
-        raw = bytes.fromhex(match.group(0))
-        if PRINTABLE.fullmatch(raw):
-            yield _view("hex", raw.decode("ascii"), text, match.group(0))
+    for source in _BASE64.findall(blob):
+        if len(source) >= 32 and _HEX.fullmatch(source):
+            raw = bytes.fromhex(source.removeprefix("0x"))
+            if PRINTABLE.fullmatch(raw):
+                yield _view("hex", raw.decode("ascii"), text, source)
+        # Text in base64 always mixes cases; most identifiers and paths do not.
+        elif not (source.islower() or source.isupper()):
+            start = decode_base64(source[:24])
+            if start and PRINTABLE.fullmatch(start):
+                raw = decode_base64(source)
+                if raw and PRINTABLE.fullmatch(raw):
+                    yield _view("base64", raw.decode("ascii"), text, source)
 
 
 def rejoined(text: str) -> list[str]:

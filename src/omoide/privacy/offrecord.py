@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from omoide.privacy.normalise import has_other_script
 from omoide.privacy.rulefiles import read
 from omoide.privacy.verdict import Finding
 
-_BEFORE: Final = 72
-_AFTER: Final = 96
+_WINDOW: Final = (72, 96)
 
 _SUBJECT: Final = re.compile(
     r"(?:(?<![a-z])(?:i|he|she|we|they|who|you|it|people|nobody|someone|users?|guys?|folks|mom|dad|ich|er|sie|wir|man|je|tu|il|elle|on|nous|eu|ele|io|lui|ik|hij|yo)"
@@ -46,6 +46,9 @@ class _Rule(NamedTuple):
     unless: tuple[Callable[[str, re.Match[str]], bool], ...]
     needs: tuple[str, ...]
     marks: frozenset[str]
+    reach: int
+    before: int
+    after: int
 
 
 class _Rules(NamedTuple):
@@ -133,6 +136,8 @@ def _compile(row: dict[str, Any], data: dict[str, Any]) -> _Rule:
         tuple(_CONDITIONS[name] for name in row.get("unless", ())),
         tuple(row.get("needs", ())),
         frozenset(row.get("marks", "")),
+        row.get("reach", 0),
+        *row.get("window", _WINDOW),
     )
 
 
@@ -154,16 +159,15 @@ def off_the_record(low: str, found: set[str], disabled: frozenset[str]) -> Findi
     for word in found & known.by_word.keys():
         size, place = len(word), low.find(word)
         while place >= 0:
-            start, end = max(0, place - _BEFORE), place + size + _AFTER
-            window = low[start:end]
             for index in known.by_word[word]:
                 rule = known.rules[index]
-                if _may_apply(rule, window, place - start) and rule.name not in disabled:
+                start, end = max(0, place - rule.before), place + size + rule.after
+                if _may_apply(rule, low[start:end], place - start) and rule.name not in disabled:
                     finding = _try(low, rule, start, end)
                     if finding is not None:
                         return finding
             place = low.find(word, place + size)
-    if not low.isascii():
+    if has_other_script(low):
         return _elsewhere(low, known, disabled)
     return None
 
@@ -171,6 +175,8 @@ def off_the_record(low: str, found: set[str], disabled: frozenset[str]) -> Findi
 def _may_apply(rule: _Rule, window: str, place: int) -> bool:
     if rule.marks and rule.marks.isdisjoint(window[max(0, place - 16) : place]):
         return False
+    if rule.reach:
+        window = window[max(0, place - rule.reach) : place]
     return not rule.needs or any([need in window for need in rule.needs])
 
 

@@ -79,25 +79,21 @@ class Policy:
     max_chars: int = MAX_CHARS
     allow_key: bytes = field(default=b"", repr=False)
     allow: frozenset[str] = frozenset()
+    options: Options = field(init=False, repr=False, compare=False)
+    """The settings as the scanner takes them."""
 
     def __post_init__(self) -> None:
         if self.max_chars < 1:
             raise ValueError("max_chars must be positive")
         if self.allow and not self.allow_key:
             raise ValueError("an allow-list needs allow_key")
+        allows = self.allows if self.allow else None
+        options = Options(personal=self.personal, disabled=self.disabled, extra=self.rules, allows=allows)
+        object.__setattr__(self, "options", options)
 
     def allows(self, value: str) -> bool:
         """Whether this exact value is on the allow-list."""
         return bool(self.allow) and allow_hash(self.allow_key, value) in self.allow
-
-    def options(self) -> Options:
-        """The settings as the scanner takes them."""
-        return Options(
-            personal=self.personal,
-            disabled=self.disabled,
-            extra=self.rules,
-            allows=self.allows if self.allow else None,
-        )
 
 
 def allow_hash(key: bytes, value: str) -> str:

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from omoide.privacy import names, normalise, offrecord, personal, shapes, speech
-from omoide.privacy.gates import Look, make_gate
+from omoide.privacy.gates import Hits, Look, make_gate
 from omoide.privacy.names import Strength
 from omoide.privacy.tokens import LONG_WORD, find_tokens
 from omoide.privacy.values import HEX, is_random
@@ -24,8 +24,11 @@ from omoide.privacy.verdict import Finding
 DEPTH: Final = 2
 """How deep decoded views are decoded again."""
 
+_SPACES: Final = bytes(32 if byte in b" \t\n\r\v\f\x1c\x1d\x1e\x1f" else 120 for byte in range(256))
+_SOLID: Final = b"x" * LONG_WORD
 _WALLET: Final = frozenset(("seed", "mnemonic", "recovery", "wallet", "backup", "phrase", "ledger", "metamask", "trezor", "rescue", "scratch", "bip"))
-_ANSWER: Final = frozenset(("security", "maiden", "pet", "secret"))
+_ANSWER: Final = frozenset(("maiden", "question", "answer", "pet"))
+_ANSWER_TO: Final = frozenset(("maiden", "security", "secret", "first"))
 _ASSIGNING: Final = ("=", ":", ">", '"', "`", "',")
 
 
@@ -60,8 +63,7 @@ class Scan:
     def find(self, text: str, depth: int = 0) -> Finding | None:
         """The first finding in a plain view, offsets in that view; None when the text is clean."""
         low = normalise.lower(text)
-        found = gate()(low)
-        for finding in self._findings(text, low, found, depth):
+        for finding in self._findings(text, low, gate()(low), depth):
             if finding.rule in self.options.disabled:
                 continue
             if self._is_allowed(text, finding):
@@ -77,35 +79,34 @@ class Scan:
         part = text[finding.start : finding.end]
         return any(allows(piece) for piece in {part, *part.replace("=", " ").replace(":", " ").split(), *part.split()} for piece in (piece, piece.strip("\"'`,;()[]{}<>")))
 
-    def _findings(self, text: str, low: str, found: set[str], depth: int) -> Iterator[Finding]:
-        options = self.options
+    def _findings(self, text: str, low: str, hits: Hits, depth: int) -> Iterator[Finding]:
+        options, found = self.options, hits.words
         if depth == 0:
-            finding = offrecord.off_the_record(low, found, options.disabled) if found or not low.isascii() else None
+            finding = offrecord.off_the_record(low, found, options.disabled)
             if finding is not None:
                 yield finding
-        words = text.split()
-        sizes = list(map(len, words))
-        long = [word for word in words if len(word) >= LONG_WORD] if sizes and max(sizes) >= LONG_WORD else []
+        raw = text.encode("utf-8", "replace")
+        long = [word for word in text.split() if len(word) >= LONG_WORD] if _SOLID in raw.translate(_SPACES) else []
         blob, started = "\n".join(long), False
         if blob:
             matches, started = find_tokens(blob, long)
             yield from located(text, matches)
-        yield from shapes.find_shapes(text, found)
-        yield from _named(text, low, found)
+        yield from shapes.find_shapes(text, found, long=bool(long))
+        yield from _named(text, low, hits)
         yield from _spoken(text, low, found)
         for rule in options.extra:
             yield from rule(text, low)
-        if depth == 0 and options.personal and personal.has_digits(text):
+        if depth == 0 and options.personal and personal.has_digits(raw):
             finding = personal.personal(text)
             if finding is not None:
                 yield finding
         if depth < DEPTH:
-            yield from self._views(text, blob, sizes, depth, started=started)
+            yield from self._views(text, blob, depth, started=started)
         if long and depth == 0:
             self.suspect = any(_is_unexplained(word) for word in long[:64])
 
-    def _views(self, text: str, blob: str, sizes: list[int], depth: int, *, started: bool) -> Iterator[Finding]:
-        for view in normalise.decoded(text, blob, sizes):
+    def _views(self, text: str, blob: str, depth: int, *, started: bool) -> Iterator[Finding]:
+        for view in normalise.decoded(text, blob):
             if not view.text:
                 continue
             self._spend(len(view.text))
@@ -131,9 +132,10 @@ def located(text: str, tokens: list[tuple[str, str]]) -> Iterator[Finding]:
         yield Finding("credential", rule, start, start + len(match), whole=False)
 
 
-def _named(text: str, low: str, found: set[str]) -> Iterator[Finding]:
-    if any(mark in low for mark in _ASSIGNING):
-        found = found | {stem for stem in names.SUBSTRING_STEMS if stem in low}
+def _named(text: str, low: str, hits: Hits) -> Iterator[Finding]:
+    found, stems = hits
+    if any([mark in low for mark in _ASSIGNING]):
+        found = found.union([stem for stem in names.SUBSTRING_STEMS if stem in low] if stems is None else stems)
     if found.isdisjoint(_name_words()):
         return
     for name in names.names(text, low, found):
@@ -158,15 +160,15 @@ def _name_words() -> frozenset[str]:
 
 def _spoken(text: str, low: str, found: set[str]) -> Iterator[Finding]:
     finding = None
-    if not text.isascii():
+    if normalise.has_other_script(text):
         finding = speech.elsewhere(text)
         if finding is not None:
             yield finding
     if not found.isdisjoint(_WALLET):
-        finding = speech.wallet_words(low) or speech.backup_codes(text)
+        finding = speech.wallet_words(low) or speech.backup_codes(text, low)
         if finding is not None:
             yield finding
-    if not found.isdisjoint(_ANSWER):
+    if not found.isdisjoint(_ANSWER) and not found.isdisjoint(_ANSWER_TO):
         finding = speech.security_answer(text)
         if finding is not None:
             yield finding
@@ -183,7 +185,7 @@ def gate() -> Look:
     return make_gate(*gate_words())
 
 
-def gate_words() -> tuple[list[str], list[str]]:
-    """Words and literals of all rules."""
-    every = {*offrecord.vocabulary(), *shapes.vocabulary(), *names.vocabulary(), *_WALLET, *_ANSWER}
-    return sorted(every), sorted(set(shapes.literals()))
+def gate_words() -> tuple[list[str], list[str], list[str]]:
+    """Words, literals and stems of all rules."""
+    every = {*offrecord.vocabulary(), *shapes.vocabulary(), *names.vocabulary(), *_WALLET, *_ANSWER, *_ANSWER_TO}
+    return sorted(every), sorted(set(shapes.literals())), sorted(names.SUBSTRING_STEMS)

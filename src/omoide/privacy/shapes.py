@@ -24,6 +24,8 @@ class _Shape(NamedTuple):
     name: str
     reason: Reason
     words: frozenset[str]
+    also: frozenset[str]
+    long: bool
     literals: tuple[str, ...]
     pattern: re.Pattern[str]
     check: Callable[[str], bool]
@@ -37,6 +39,8 @@ def _shapes() -> tuple[_Shape, ...]:
             row["id"],
             row.get("reason", "credential"),
             frozenset(row.get("words", ())),
+            frozenset(row.get("also", ())),
+            bool(row.get("long")),
             tuple(row.get("literals", ())),
             re.compile(row["pattern"], 0 if row.get("exact") else re.IGNORECASE),
             CHECKS[row["check"]],
@@ -49,7 +53,7 @@ def _shapes() -> tuple[_Shape, ...]:
 
 def vocabulary() -> tuple[str, ...]:
     """Words of the gate."""
-    return tuple(word for shape in _shapes() for word in shape.words)
+    return tuple(word for shape in _shapes() for word in (*shape.words, *shape.also))
 
 
 def literals() -> tuple[str, ...]:
@@ -57,13 +61,22 @@ def literals() -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for shape in _shapes() for part in shape.literals if shape.special != "numbers"))
 
 
-def find_shapes(text: str, found: set[str]) -> Iterator[Finding]:
-    """Yield the credentials whose place the text has. Cost: one anchored search per shape in question."""
+def find_shapes(text: str, found: set[str], *, long: bool = True) -> Iterator[Finding]:
+    """Yield the credentials whose place the text has.
+
+    Args:
+        text: The plain view.
+        found: What the gate said.
+        long: Whether the text has long words.
+    Cost: one search per shape in question.
+    """
     for shape in _shapes():
         if shape.special == "numbers":
             if text.count(",") < 63:
                 continue
         elif found.isdisjoint(shape.words) and found.isdisjoint(shape.literals):
+            continue
+        if (shape.also and found.isdisjoint(shape.also)) or (shape.long and not long):
             continue
         for match in shape.pattern.finditer(text):
             if shape.special == "kubernetes":

@@ -32,7 +32,7 @@ _IS_PASSWORD: Final = re.compile(r"(?:^|[\s\"'`(*/#;])(?P<v>[^\s\"'`]{6,64})[\"'
 _SLASHED: Final = re.compile(r"[^.!?\n]{0,32}?(?:(?<![a-z])(?:is|are|with|as)(?![a-z])|:|=|->)\s{0,2}[\"'`]?(?P<u>[\w.@\-+]{2,48})\s{0,2}(?:/|\||,? (?:and|und) |:)\s{0,2}(?P<v>[^\s/\"'`]{5,64})", re.I)
 _MAIDEN: Final = re.compile(r"(?:security question|security answer|secret question|maiden name|first pet|secret answer)[^.!?\n]{0,60}?(?:is|was|:|=)\s{1,2}[\"']?(?P<v>[A-ZÀ-Ý][a-zà-ÿ]{2,20})(?![a-zA-Z])(?! (?:is|was|on|for|of))", re.I)
 _SPLIT_CODE: Final = re.compile(r"(?<![\w\-])(?=[a-z0-9\-]{0,24}\d)[a-z0-9]{3,8}(?:-[a-z0-9]{3,8}){1,4}(?![\w\-])|(?<![\d\-])\d{8}(?![\d\-])|(?<![\w\-])(?=[a-z]{0,9}\d)[a-z0-9]{8,10}(?![\w\-])", re.I)
-_BACKUP: Final = re.compile(r"(?:backup|recovery|rescue|scratch|emergency|2fa|bypass)[ \-](?:codes?|keys?)(?![a-z])", re.I)
+_BACKUP: Final = re.compile(r"(?:backup|recovery|rescue|scratch|emergency|2fa|bypass)[ \-](?:codes?|keys?)(?![a-z])")
 _SEED: Final = re.compile(r"(?<![a-z'])(?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n]{1,3}){11,23}(?:\d{1,2}[.):] ?)?[a-z]{3,8}(?![a-z])")
 
 
@@ -196,15 +196,31 @@ def pair(text: str, name: Name) -> Finding | None:
 def wallet_words(low: str) -> Finding | None:
     """Twelve to twenty-four words of a wallet in a row. Called where the text speaks of a wallet."""
     function_words = _rules().function_words
+    if not _has_row(low, function_words):
+        return None
     for match in _SEED.finditer(low):
         if not function_words & set(re.findall(r"[a-z]+", match.group(0))):
             return Finding("credential", "seed_phrase", match.start(), match.end())
     return None
 
 
-def backup_codes(text: str) -> Finding | None:
+def _has_row(low: str, function_words: frozenset[str]) -> bool:
+    row = 0
+    for word in low.replace(",", " ").split():
+        if word.isalpha() and 3 <= len(word) <= 8 and word not in function_words:
+            row += 1
+            if row == 12:
+                return True
+        elif not word[:1].isdigit():
+            row = 0
+        elif word[-1:].isalpha():
+            row += 1
+    return False
+
+
+def backup_codes(text: str, low: str) -> Finding | None:
     """Two or more recovery codes in a row."""
-    match = _BACKUP.search(text)
+    match = _BACKUP.search(low) if " code" in low or " key" in low or "-code" in low else None
     if match is None:
         return None
     codes = _SPLIT_CODE.findall(text, match.end(), match.end() + 400)

@@ -39,6 +39,7 @@ BODIES: Final[dict[str, str]] = {
     "any": r"[A-Za-z0-9_\-.=+/~]",
     "pct": r"[A-Za-z0-9%/+\-=]",
 }
+_DIGITS: Final = re.compile(r"[0-9]")
 _HEAD: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{1,20}[_\-.:/~+=]")
 
 
@@ -48,7 +49,8 @@ class Format(NamedTuple):
     rule: str
     pattern: re.Pattern[str]
     check: Callable[[str], bool]
-    tight: bool
+    folded: bool
+    """Matched without regard to case."""
 
 
 class Formats(NamedTuple):
@@ -78,7 +80,7 @@ def formats() -> Formats:
         if row.get("over") not in ("tokens", "long"):
             continue
         flags = 0 if row.get("exact") else re.IGNORECASE
-        shape = Format(row["id"], re.compile(row["pattern"], flags), CHECKS[row["check"]], False)
+        shape = Format(row["id"], re.compile(row["pattern"], flags), CHECKS[row["check"]], not row.get("exact"))
         if row["over"] == "long":
             long.append(shape)
         else:
@@ -95,7 +97,7 @@ def token_pattern(row: dict[str, Any], prefix: str) -> str:
 
 def _compile(row: dict[str, Any], prefix: str) -> Format:
     check = CHECKS[row.get("check", "random")]
-    return Format(row["id"], re.compile(token_pattern(row, prefix)), check, bool(row.get("tight")))
+    return Format(row["id"], re.compile(token_pattern(row, prefix)), check, False)
 
 
 class Found(NamedTuple):
@@ -116,30 +118,34 @@ def find_tokens(blob: str, words: list[str]) -> Found:
     """
     known = formats()
     heads, matches, started = known.heads, [], False
-    for place, head in [(head.start(), head.group(0)) for head in _HEAD.finditer(blob)]:
-        if head in heads:
-            for made in heads[head]:
-                started = True
-                match = made.pattern.match(blob, place)
-                if match is not None and made.check(match["v"]):
-                    matches.append((made.rule, match.group(0)))
+    if not heads.keys().isdisjoint(_HEAD.findall(blob)):
+        started = True
+        matches += _headed(blob, heads)
     for literal, made in known.tight:
         if literal in blob:
             started = True
             matches += _tight_matches(blob, made)
     low = blob.lower()
     for literals, made in known.shapes:
-        haystack = low if made.pattern.flags & re.IGNORECASE else blob
+        haystack = low if made.folded else blob
         for literal in literals:
             if literal in haystack:
                 started = True
                 matches += _matches(blob, made)
                 break
-    if any([len(word) >= VERY_LONG_WORD for word in words]):
-        longest = "\n".join([word for word in words if len(word) >= VERY_LONG_WORD])
+    longest = "\n".join([word for word in words if len(word) >= VERY_LONG_WORD and len(_DIGITS.findall(word)) >= 4])
+    if longest:
         for made in known.long:
             matches += _matches(longest, made)
     return Found(matches, started)
+
+
+def _headed(blob: str, heads: dict[str, tuple[Format, ...]]) -> Iterator[tuple[str, str]]:
+    for head in _HEAD.finditer(blob):
+        for made in heads.get(head.group(0), ()):
+            match = made.pattern.match(blob, head.start())
+            if match is not None and made.check(match["v"]):
+                yield made.rule, match.group(0)
 
 
 def _matches(blob: str, made: Format) -> Iterator[tuple[str, str]]:

@@ -148,12 +148,12 @@ def write(
     scope: Scope,
     found: Sequence[Prepared | SaveOutcome],
     echoed: Sequence[str],
-    corroborated: Sequence[str],
+    turn_id: str | None,
     defaults: Defaults,
 ) -> Plan[list[SaveOutcome]]:
     """Store memories and corroborate what was repeated; no round trip when there is neither.
 
-    `echoed`: ids that were repeated; `corroborated`: those among them that count as evidence now.
+    `echoed`: ids that were repeated; with a turn id each of them counts as evidence once a turn.
 
     Raises:
         StoreError: no memory at all could be written.
@@ -165,9 +165,9 @@ def write(
         if isinstance(one, Prepared) and one.refusal is not None:
             counters.update(dict(one.refusal.counters))
     writes: list[Put | Observe] = list(puts)
-    if corroborated or counters:
-        evidence = turn.corroboration(corroborated, defaults)
-        writes.append(Observe(scope, evidence, counters=tuple(counters.items())))
+    if echoed or counters:
+        evidence = turn.corroboration(echoed, defaults)
+        writes.append(Observe(scope, evidence, turn_id, counters=tuple(counters.items()), echo=True))
     if not writes:
         return _outcomes(found, (), echoed)
     replies: tuple[Any, ...] = yield Batch(tuple(writes))

@@ -2,7 +2,7 @@
 
     messages ──inject_context──▶ messages + block, result      2 round trips (3 when cold)
     reply    ──extract_memories─▶ outcomes                     1 (2 in another process)
-    verdict  ──report_outcomes──▶ report                       1 (2 by turn id alone)
+    verdict  ──report_outcomes──▶ report                       1
 
 Three rules hold for every call. It never breaks or delays the turn: it has a deadline, and a
 failure comes back as a value. An outage is reported as an outage (`result.error`,
@@ -85,7 +85,6 @@ class SubconsciousMemory:
             raise QueryError(f"position is one of {', '.join(chat.POSITIONS)}")
         self.position = position
         self._last: AssemblyResult | None = None
-        self._echoed: tuple[str | None, frozenset[str]] = (None, frozenset())
 
     # ---- recall ------------------------------------------------------------------------------
 
@@ -195,7 +194,7 @@ class SubconsciousMemory:
                 by id. Each record takes one outcome a turn; more are `repeated`.
         Raises:
             QueryError: an outcome that is none of these.
-        Cost: 1 round trip; 2 when one outcome goes to all records of a bare turn id.
+        Cost: 1 round trip.
         """
         plan = self._report(turn, outcome)
         try:
@@ -260,16 +259,7 @@ class SubconsciousMemory:
         turn_id = turn_id or (result.turn_id if result else None)
         source = capture.Source(self.partition, self.session_id, author or self.author, turn_id)
         ready = capture.ready(self.model, self.spec, drafts, source)
-        corroborated = self._fresh(turn_id, found.echoed)
-        return capture.write(self.scope, ready, found.echoed, corroborated, self.defaults)
-
-    def _fresh(self, turn_id: str | None, echoed: tuple[str, ...]) -> tuple[str, ...]:
-        """Repeated memories that this turn has not corroborated yet."""
-        turn_before, told = self._echoed
-        if turn_id is None or turn_id != turn_before:
-            told = frozenset()
-        self._echoed = (turn_id, told.union(echoed))
-        return tuple(id for id in echoed if id not in told)
+        return capture.write(self.scope, ready, found.echoed, turn_id, self.defaults)
 
     def _report(self, result: AssemblyResult | str, outcome: str | Mapping[str, str]) -> Plan[dict[str, str]]:
         """The plan of a report; a bad outcome is refused before it starts."""

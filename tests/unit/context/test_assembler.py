@@ -108,15 +108,17 @@ def test_questions_as_people_write_them_find_something(notes: list[Note], query:
     assert contents(ContextAssembler(Note).assemble(query, owner="a"))[0] == text
 
 
-def test_round_trips_warm_are_two_and_are_told(notes: list[Note], connection: Connection) -> None:
+def test_a_warm_recall_is_one_round_trip_and_its_delivery_another(notes: list[Note], connection: Connection) -> None:
     assembler = ContextAssembler(Note)
     assembler.assemble("deploy database", owner="a")
     before = connection.round_trips
     result = assembler.assemble("deploy database", owner="a")
-    assert connection.round_trips - before == result.metadata["round_trips"] == 2
+    assert connection.round_trips - before == 2
+    assert (result.metadata["round_trips"], result.metadata["delivery_round_trips"]) == (1, 1)
     before = connection.round_trips
     untracked = ContextAssembler(Note, track=False).assemble("deploy database", owner="a")
     assert connection.round_trips - before == untracked.metadata["round_trips"] == 1
+    assert untracked.metadata["delivery_round_trips"] == 0
 
 
 def test_cold_recall_takes_at_most_three_with_its_delivery(notes: list[Note], store_url: str) -> None:
@@ -124,7 +126,9 @@ def test_cold_recall_takes_at_most_three_with_its_delivery(notes: list[Note], st
     with Connection(store_url, reader="client") as fresh, fresh.use():
         before = fresh.round_trips
         result = ContextAssembler(Note).assemble("deploy", owner="a")
-        assert fresh.round_trips - before == result.metadata["round_trips"] <= 3
+        trips = (result.metadata["round_trips"], result.metadata["delivery_round_trips"])
+        assert fresh.round_trips - before == sum(trips)
+        assert trips == (2, 1)
 
 
 @pytest.mark.parametrize("query", ["zyzzyva qwertz", "", "   ", "the and of", "?", "\x00", "\ud800"])

@@ -8,8 +8,8 @@ from typing import Any
 from omoide.fields import (
     AutoKeyField,
     BM25Field,
-    CoOccurrenceField,
     ConfidenceField,
+    CoOccurrenceField,
     DatetimeField,
     DecayingSortedField,
     FloatField,

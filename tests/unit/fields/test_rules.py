@@ -62,6 +62,14 @@ def _deep(levels: int) -> list[Any]:
     return nested
 
 
+def _write(**values: Any) -> None:
+    """All that happens to a record before it is sent."""
+    instance = Ruled(**values)
+    scope_of(instance)
+    id_of(instance)
+    add_entries(instance, Draft(stored_values(instance)))
+
+
 BAD: list[tuple[str, Any, str]] = [
     ("agent_id", None, "required"),
     ("agent_id", "", "empty"),
@@ -128,10 +136,7 @@ BAD: list[tuple[str, Any, str]] = [
 @pytest.mark.parametrize(("name", "value", "rule"), BAD, ids=range(len(BAD)))
 def test_a_broken_rule_names_model_field_and_rule(name: str, value: Any, rule: str) -> None:
     with pytest.raises(FieldError) as caught:
-        instance = Ruled(**{"agent_id": "a", name: value})
-        scope_of(instance)
-        id_of(instance)
-        add_entries(instance, Draft(stored_values(instance)))
+        _write(**{"agent_id": "a", name: value})
     error = caught.value
     assert (error.model, error.field) == ("Ruled", name)
     assert rule in error.rule
@@ -141,8 +146,7 @@ def test_a_broken_rule_names_model_field_and_rule(name: str, value: Any, rule: s
 
 
 def test_values_at_the_bound_are_kept() -> None:
-    instance = Ruled(agent_id="é" * 256, record_id="x" * 128, text="éééé", data=b"1234", indexed="x" * 512)
-    add_entries(instance, Draft(stored_values(instance)))
+    _write(agent_id="é" * 256, record_id="x" * 128, text="éééé", data=b"1234", indexed="x" * 512)
 
 
 def test_a_cycle_is_refused() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from omoide.errors import CorruptRecordError
+from omoide.errors import CorruptRecordError, FieldError, ModelError
 from omoide.fields import (
     AutoKeyField,
     ConfidenceField,
@@ -117,3 +117,32 @@ def test_defaults_can_be_overridden_by_a_model() -> None:
     assert Loaded.defaults().half_life == 30 * 86_400
     with pytest.raises(AttributeError):
         Quick.defaults().half_life = 1.0  # type: ignore[misc]
+
+
+def test_the_bytes_of_text_are_a_default_of_the_model_too() -> None:
+    class Short(Loaded):
+        stated = StringField(default="", max_bytes=6)
+
+        class Meta:
+            defaults = Defaults(string_bytes=4, text_terms=2)
+
+    stored_values(Short(agent_id="a", content="1234", topic="t", stated="123456"))
+    with pytest.raises(FieldError, match="4 bytes"):
+        stored_values(Short(agent_id="a", content="12345", topic="t"))
+    stored_values(Loaded(agent_id="a", content="12345", topic="t"))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"half_life": 0},
+        {"max_items": -1},
+        {"deadline": float("nan")},
+        {"confidence_initial": 1.0},
+        {"confidence_cap": 1.0},
+        {"string_bytes": 2**21},
+    ],
+)
+def test_defaults_that_cannot_work_are_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(ModelError):
+        Defaults(**bad)  # type: ignore[arg-type]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from omoide.fields import (
     AutoKeyField,
     BM25Field,
-    CoOccurrenceField,
     ConfidenceField,
+    CoOccurrenceField,
     DatetimeField,
     DecayingSortedField,
     FloatField,

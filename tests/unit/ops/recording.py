@@ -105,9 +105,8 @@ class RecordingStore:
         part = self.at(request.scope)
         for name, delta in request.counters:
             part.counters[name] = part.counters.get(name, 0) + delta
-        return ask.ObserveReply(
-            tuple("applied" if e.id in part.records else "missing" for e in request.evidence)
-        )
+        ids = tuple(evidence.id for evidence in request.evidence)
+        return ask.ObserveReply(ids, tuple("applied" if one in part.records else "missing" for one in ids))
 
     def on_drop(self, request: ask.Drop) -> int:
         return len(self.partitions.pop((request.scope.spec.name, request.scope.values), Partition()).records)

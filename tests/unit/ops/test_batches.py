@@ -29,17 +29,28 @@ def test_a_batch_is_one_request_on_exit(store: RecordingStore) -> None:
 
 
 def test_an_exception_sends_nothing(store: RecordingStore) -> None:
-    with pytest.raises(KeyError), batch() as b:
-        OpsNote(agent_id="a").save()
-        raise KeyError
+    b = batch()
+
+    def leave_early() -> None:
+        with b:
+            OpsNote(agent_id="a").save()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        leave_early()
     assert store.asked == []
     assert b.outcomes == []
+    assert OpsNote(agent_id="a").save().stored
 
 
 def test_one_bad_record_stops_the_whole_batch_before_the_first_byte(store: RecordingStore) -> None:
-    with pytest.raises(FieldError), batch():
-        OpsNote(agent_id="a").save()
-        OpsNote(agent_id="a", importance=float("inf")).save()
+    def save_both() -> None:
+        with batch():
+            OpsNote(agent_id="a").save()
+            OpsNote(agent_id="a", importance=float("inf")).save()
+
+    with pytest.raises(FieldError):
+        save_both()
     assert store.asked == []
     assert OpsNote(agent_id="a").save().stored
 

@@ -96,10 +96,10 @@ def test_indexed_lookups_are_one_request(store: RecordingStore) -> None:
 
 
 def test_ranges_narrow(store: RecordingStore) -> None:
-    query = OpsNote.query.filter(agent_id="a", importance__gte=0.2).filter(
+    query = OpsNote.query.filter(agent_id="a", importance__gte=0.25).filter(
         importance__gte=0.1, importance__lt=0.9
     )
-    assert query.filter(importance__lt=0.5).conditions.match.importance == (0.2, 0.5)
+    assert query.filter(importance__lt=0.5).conditions.match.importance == (0.25, 0.5)
 
 
 @pytest.mark.parametrize("value", [datetime(2024, 1, 1), date(2024, 1, 1), "2024", 2024, None])
@@ -223,3 +223,15 @@ def test_relative_times_work(store: RecordingStore) -> None:
     _fill("a", 3)
     zone = datetime(2024, 1, 2, tzinfo=UTC).astimezone(tz=None)
     assert OpsNote.query.filter(agent_id="a", time__gte=zone, time__lt=zone + timedelta(days=1)).count() == 1
+
+
+def test_the_conditions_of_a_query_hold_for_records_got_by_key(store: RecordingStore) -> None:
+    notes = _fill("a", 2)
+    odd = OpsNote.query.filter(agent_id="a", project="odd")
+    assert odd.get(note_id=notes[0].note_id) is None
+    assert odd.get(note_id=notes[1].note_id) == notes[1]
+    assert odd.get_many([note.note_id for note in notes]) == [None, notes[1]]
+    with pytest.raises(QueryError, match="needs note_id="):
+        odd.get(content="note 1")
+    with pytest.raises(QueryError, match="needs note_id="):
+        odd.get()

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
 from notes import OpsCapped, OpsFiltered, OpsGuarded, OpsNote, OpsUnique
@@ -8,6 +9,7 @@ from recording import RecordingStore
 
 from omoide.errors import ConflictError, FieldError, NotFoundError, PolicyError, StoreUnavailableError
 from omoide.ops.request import Batch, Get, Observe, Put
+from omoide.privacy import Verdict
 
 
 def test_a_save_is_one_request(store: RecordingStore) -> None:
@@ -16,7 +18,8 @@ def test_a_save_is_one_request(store: RecordingStore) -> None:
     (put,) = store.asked
     assert isinstance(put, Put)
     assert (outcome.stored, outcome.version, outcome.created, outcome.reason) == (True, 1, True, "")
-    assert outcome and outcome.id == note.note_id
+    assert outcome
+    assert outcome.id == note.note_id
     assert put.mode == "upsert"
     assert put.terms == {"blue": 1, "green": 1, "deploy": 1}
     assert put.exact == (("tags", "ops"),)
@@ -274,3 +277,40 @@ def test_touch_says_whether_the_record_was_there(store: RecordingStore) -> None:
     note.save()
     assert note.touch() is True
     assert store.asked[-1].evidence[0].touch
+
+
+def test_what_a_gate_counts_about_a_stored_record_costs_no_round_trip(
+    store: RecordingStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "omoide.privacy.scan_values", lambda values, policy=None: Verdict(False, "", "", suspect=True)
+    )
+    assert OpsGuarded(agent_id="a", content="x").save()
+    (request,) = store.asked
+    assert isinstance(request, Batch)
+    assert isinstance(request.writes[0], Put)
+    assert request.writes[0].suspect
+    assert OpsGuarded.never_record_counts(agent_id="a") == {"suspect": 1}
+    assert all(OpsGuarded.save_many([OpsGuarded(agent_id="a") for _ in range(3)]))
+    assert OpsGuarded.never_record_counts(agent_id="a") == {"suspect": 4}
+    note = OpsGuarded(agent_id="a")
+    store.failing = {note.note_id}
+    with pytest.raises(StoreUnavailableError):
+        note.save()
+
+
+def test_a_race_that_never_ends_is_a_conflict(store: RecordingStore) -> None:
+    note = OpsNote(agent_id="a", content="x")
+    note.save()
+    original = store.on_put
+
+    def beaten(put: Put) -> object:
+        record = store.at(put.scope).records[put.id]
+        store.at(put.scope).records[put.id] = replace(record, version=record.version + 1)
+        return original(put)
+
+    store.on_put = beaten  # type: ignore[assignment, method-assign]
+    with pytest.raises(ConflictError) as caught:
+        note.update(content="y")
+    assert caught.value.reason == "version"
+    assert note.content == "x"

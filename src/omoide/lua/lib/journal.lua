@@ -4,13 +4,44 @@
 -- what it is about to change and notes the command that restores it. `atomically(verb)` runs a verb
 -- and, when anything in it fails (a wrong type, a denied command, an overflow, a fault in the script),
 -- restores all of it in reverse order: a verb happens whole or not at all.
+--
+-- The way back has to be open before a step is taken: `note` refuses where the user may not run the
+-- command that restores. A key that loses its last entry loses its expiry too, so `keep_expiry` notes it.
+-- What is dropped whole is put aside first and freed when nothing can fail any more.
 local call, pcall_redis = redis.call, redis.pcall
 local pack, unpack_bytes = struct.pack, struct.unpack
-local undo, undone = {}, 0
+local undo, undone, doomed = {}, 0, {}
+local may, kept = {}, {} -- command -> key -> true, key -> true: what was looked at already
 
-local function note(...)
+local function need_leave(command, key, ...)
+  local keys = may[command]
+  if not keys then
+    keys = {}
+    may[command] = keys
+  end
+  if keys[key] then return end
+  if not redis.acl_check_cmd(command, key, ...) then
+    error("NOPERM this user has no permissions to run the '" .. string.lower(command) .. "' command", 0)
+  end
+  keys[key] = true
+end
+
+local function note(command, key, ...)
+  if command == 'truncate' then
+    need_leave('SET', key, '')
+    need_leave('DEL', key)
+  else
+    need_leave(command, key, ...)
+  end
   undone = undone + 1
-  undo[undone] = { ... }
+  undo[undone] = { command, key, ... }
+end
+
+local function keep_expiry(key)
+  if kept[key] then return end
+  kept[key] = true
+  local at = call('PEXPIRETIME', key)
+  if at > 0 then note('PEXPIREAT', key, at) end
 end
 
 local function hset(key, field, value)
@@ -46,6 +77,7 @@ end
 local function hdel(key, field)
   local old = call('HGET', key, field)
   if old then
+    keep_expiry(key)
     note('HSET', key, field, old)
     call('HDEL', key, field)
   end
@@ -60,6 +92,7 @@ end
 local function zrem(key, member)
   local old = call('ZSCORE', key, member)
   if old then
+    keep_expiry(key)
     note('ZADD', key, old, member)
     call('ZREM', key, member)
   end
@@ -81,10 +114,13 @@ local function setrange(key, offset, value)
   call('SETRANGE', key, offset, value)
 end
 
-local function set(key, value)
+local function del(key)
   local old = call('GET', key)
-  if old then note('SET', key, old) else note('DEL', key) end
-  call('SET', key, value)
+  if old then
+    keep_expiry(key)
+    note('SET', key, old)
+    call('DEL', key)
+  end
 end
 
 -- at: milliseconds since the epoch, or 0 for "never"
@@ -102,6 +138,13 @@ local function rename(from, to)
   end
 end
 
+-- Let go of a key of any type.
+local function drop(key)
+  local aside = key .. '-'
+  rename(key, aside)
+  doomed[#doomed + 1] = aside
+end
+
 local function rollback()
   for i = undone, 1, -1 do
     local entry = undo[i]
@@ -110,13 +153,17 @@ local function rollback()
     elseif entry[3] == 0 then
       pcall_redis('DEL', entry[2])
     else
-      pcall_redis('SET', entry[2], pcall_redis('GETRANGE', entry[2], 0, entry[3] - 1))
+      pcall_redis('SET', entry[2], pcall_redis('GETRANGE', entry[2], 0, entry[3] - 1), 'KEEPTTL')
     end
   end
 end
 
 local function atomically(verb)
-  local done, result = pcall(verb)
+  local done, result = pcall(function()
+    local answer = verb()
+    if #doomed > 0 then call('UNLINK', unpack(doomed)) end
+    return answer
+  end)
   if done then return result end
   rollback()
   if type(result) == 'table' then return redis.error_reply(result.err or 'ERR script failed') end

@@ -1,8 +1,7 @@
--- turns: what was given to a prompt, for 24 hours
+-- turns: what was given to a prompt, kept for a day or what the caller says
 -- Include: journal
 --
--- `i`: turn id -> MessagePack {until, ids = {id: 0 | 1 once its outcome is told}}; `o`: turn id by expiry.
-local TURN_MS = 86400000
+-- `i`: turn id -> MessagePack {until, ids = {id: what it took: 1 an outcome, 2 an echo}}; `o`: turn id by expiry.
 
 local function read_turn(Q, name, now)
   local data = call('HGET', Q.i, name)
@@ -14,19 +13,20 @@ end
 
 local function store_turn(Q, name, turn) hset(Q.i, name, cmsgpack.pack(turn)) end
 
-local function begin_turn(Q, name, ids, now)
+local function begin_turn(Q, name, ids, now, ttl)
   local over = call('ZRANGEBYSCORE', Q.o, '-inf', now, 'LIMIT', 0, 16)
   for i = 1, #over do
     hdel(Q.i, over[i])
     zrem(Q.o, over[i])
   end
   local turn = read_turn(Q, name, now) or { ids = {} }
-  turn.till = now + TURN_MS
+  turn.till = now + ttl
   for i = 1, #ids do turn.ids[ids[i]] = turn.ids[ids[i]] or 0 end
   store_turn(Q, name, turn)
   zadd(Q.o, string.format('%d', turn.till), name)
-  expire_at(Q.i, turn.till)
-  expire_at(Q.o, turn.till)
+  local latest = tonumber(call('ZREVRANGE', Q.o, 0, 0, 'WITHSCORES')[2])
+  expire_at(Q.i, latest)
+  expire_at(Q.o, latest)
 end
 
 local function count(Q, counters)

@@ -8,7 +8,8 @@ Client reader, until nothing is new:
 
 A reply that brought nothing new proves the prediction. A reply that did is the new state itself: the ranking
 over it is final when the records came with it, else one more call gets them. So the result is always the
-ranking of one state of the partition, with the records of that state.
+ranking of one state of the partition, with the records of that state. A partition that is written faster than
+that is ranked on the server, in the same one step as its records are read.
 
 Server reader: `rank` scores in Lua. It needs no cache and no numpy, and refuses beyond a budget of postings.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from omoide.core.bm25 import weight_table
@@ -39,6 +40,7 @@ BUDGET = 40_000
 LOOKS = 8_000
 PIECE = 32_768
 _ATTEMPTS = 16
+_PATIENCE = 4
 _LOG = logging.getLogger("omoide")
 _warned: set[bytes] = set()
 
@@ -114,7 +116,12 @@ class Reader:
     def _rank_in_client(self, head: bytes, request: Search, trips: int) -> Handler[SearchReply]:
         names = [*request.terms, *_must(request.match)]
         predicted, predicted_at = Ranked(), -1  # the ranking of the partition at a write
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            if attempt == _PATIENCE and not request.explain:
+                reply = yield from self._rank_on_server(head, request)
+                trips += 1
+                if reply is not None:
+                    return replace(reply, round_trips=trips)
             with self.cache.lock:
                 partition = self.cache.open(head)
                 if predicted_at != partition.v and partition.current(names):
@@ -319,8 +326,8 @@ def warn_about_shape(head: bytes, scope: Scope, fingerprint: bytes) -> None:
     if fingerprint and fingerprint.decode() != scope.spec.fingerprint and head not in _warned:
         _warned.add(head)
         _LOG.warning(
-            "%s: a partition was indexed for another shape of the model; it is read as it is and refuses writes "
-            "until `omoide reindex` has run",
+            "%s: a partition was indexed for another shape of the model; it is read as it is, and refuses "
+            "writes until `omoide reindex` has run",
             scope.spec.name,
         )
 
@@ -424,9 +431,12 @@ def _apply_columns(partition: Partition, first: int, reply: list[Any]) -> None:
         fresh = Partition()
         fresh.reset(partition.gen, intervals=columns.has_intervals or bool(intervals))
         columns = partition.columns = fresh.columns
-    skip = columns.next - first
-    if attributes and skip >= 0:
-        columns.extend(attributes[skip * 32 :], intervals[skip * 24 :] if intervals else b"")
+    held = columns.next - first  # rows of this process that came in between: they may have changed since
+    if attributes and held >= 0:
+        if held:
+            again = range(first, first + min(held, len(attributes) // 32))
+            columns.assign(again, attributes[: held * 32], intervals[: held * 24])
+        columns.extend(attributes[held * 32 :], intervals[held * 24 :])
     if changed:
         import numpy as np
 

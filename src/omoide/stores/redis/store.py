@@ -1,9 +1,9 @@
-"""The Redis store: one binding from requests to commands, and a sync and an async face.
+"""The Redis store: one binding from requests to commands, and its blocking face.
 
     Request ──▶ Binding.handle ──commands──▶ wire
                      ▲◀──────────replies────
 
-The binding and its cache are shared by both faces of a connection.
+The binding and its cache are shared with the async face, `astore`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from omoide.lua import load, names
 from omoide.ops import port
 from omoide.ops import request as ask
 from omoide.ops.request import Request
-from omoide.stores.redis.awire import AsyncWire
 from omoide.stores.redis.cache import Cache
 from omoide.stores.redis.calls import Handler
 from omoide.stores.redis.exchange import Command
@@ -108,7 +107,7 @@ class RedisStore:
             return described  # type: ignore[no-any-return]
         if isinstance(request, ask.ServerStatus):
             infos = self.wire.each_primary((b"INFO",), timeout=port.remaining())
-            return _server_status(infos, self.wire, self.binding)  # type: ignore[return-value]
+            return server_status(infos, self.wire, self.binding)  # type: ignore[return-value]
         return self._drive(self.binding.handle(request))
 
     def _drive(self, handler: Generator[Any, Any, R]) -> R:
@@ -125,7 +124,7 @@ class RedisStore:
         for node in self.wire.primaries():
             cursor: Any = b"0"
             while True:
-                command = _scan_command(cursor, pattern)
+                command = scan_command(cursor, pattern)
                 ((cursor, keys),) = self.wire.call([command], timeout=port.remaining(), node=node)
                 found += keys
                 if cursor in (b"0", 0):
@@ -153,57 +152,11 @@ class RedisStore:
         self.wire.close()
 
 
-class AsyncRedisStore:
-    """The async face. Works in any running event loop."""
-
-    def __init__(self, wire: AsyncWire, binding: Binding) -> None:
-        self.wire = wire
-        self.binding = binding
-
-    async def execute(self, request: Request[R]) -> R:
-        """Answer a request. Raises: StoreError and what the request names."""
-        if isinstance(request, ask.Partitions):
-            keys = []
-            for letter in "hn":
-                keys += await self._scan(self.binding.keys.pattern(request.model, letter))
-            described: Any = await self._drive(self.binding.describe(keys))
-            return described  # type: ignore[no-any-return]
-        if isinstance(request, ask.ServerStatus):
-            infos = await self.wire.each_primary((b"INFO",), timeout=port.remaining())
-            return _server_status(infos, self.wire, self.binding)  # type: ignore[return-value]
-        return await self._drive(self.binding.handle(request))
-
-    async def _drive(self, handler: Generator[Any, Any, R]) -> R:
-        try:
-            commands = next(handler)
-            while True:
-                commands = handler.send(await self.wire.call(commands, timeout=port.remaining()))
-        except StopIteration as stop:
-            result: R = stop.value
-            return result
-
-    async def _scan(self, pattern: bytes) -> list[bytes]:
-        found: list[bytes] = []
-        for node in await self.wire.primaries():
-            cursor: Any = b"0"
-            while True:
-                command = _scan_command(cursor, pattern)
-                ((cursor, keys),) = await self.wire.call([command], timeout=port.remaining(), node=node)
-                found += keys
-                if cursor in (b"0", 0):
-                    break
-        return found
-
-    async def close(self) -> None:
-        """Close the connections of the running loop."""
-        await self.wire.aclose()
-
-
-def _scan_command(cursor: Any, pattern: bytes) -> Any:
+def scan_command(cursor: Any, pattern: bytes) -> Any:
     return Command((b"SCAN", cursor, b"MATCH", pattern, b"COUNT", b"1000"), pattern, idempotent=True)
 
 
-def _server_status(infos: list[bytes], wire: Any, binding: Binding) -> dict[str, Any]:
+def server_status(infos: list[bytes], wire: Any, binding: Binding) -> dict[str, Any]:
     facts: list[dict[str, str]] = []
     for info in infos:
         if isinstance(info, Exception):

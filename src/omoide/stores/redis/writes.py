@@ -109,7 +109,8 @@ class Writer:
             ]
             return tuple(found[: len(write.ids)])
         if isinstance(write, Observe):
-            return ObserveReply(tuple(state.decode() for state in replies[0]))
+            ids, states = ([name.decode() for name in part] for part in replies[0])
+            return ObserveReply(tuple(ids), tuple(states))
         return None
 
     def _stored(self, head: bytes, reply: list[Any], terms: Sequence[str], codes: Sequence[int]) -> PutReply:
@@ -153,6 +154,7 @@ def _observation(write: Observe) -> dict[str, Any]:
         ],
         "linked": list(write.linked),
         "link": write.link,
+        "mark": 2 if write.echo else 1,
         "counters": [list(counter) for counter in write.counters],
     }
 
@@ -162,6 +164,7 @@ def _delivery(write: Deliver) -> dict[str, Any]:
     return {
         **prior(spec),
         "turn": write.turn,
+        "ttl": write.ttl_ms,
         "ids": list(write.ids),
         "track": spec.tracks_access,
         "counters": [list(counter) for counter in write.counters],

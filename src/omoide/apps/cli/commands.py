@@ -1,0 +1,284 @@
+"""Every verb of `omoide`: its options and its help. What it does is imported when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omoide.apps.cli.output import give
+from omoide.apps.cli.target import DEFAULT_MODEL, model_at, opened, partition_of
+
+app = typer.Typer(
+    name="omoide",
+    help="Memory for agents on Redis or Valkey.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Url = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="Store: redis://, rediss://, unix://, embedded:///folder."),
+]
+Namespace = Annotated[
+    str | None, typer.Option("--namespace", metavar="NAME", help="First part of every key.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Agent = Annotated[
+    str | None, typer.Option("--agent", metavar="NAME", help="Whose memories: value of the partition field.")
+]
+Partition = Annotated[
+    list[str] | None,
+    typer.Option("--partition", metavar="NAME=VALUE", help="A partition field, where there are several."),
+]
+ModelPath = Annotated[str, typer.Option("--model", metavar="MODULE:CLASS", help="Model to use.")]
+ModelName = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", help="Only partitions of this model.")
+]
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--folder", metavar="FOLDER", help="Folder of the demo's store; new, empty or of a demo before."
+        ),
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the folder at the end.")] = False,
+    as_json: AsJson = False,
+) -> int:
+    """Show what omoide does, on a conversation that comes with it."""
+    from omoide.apps.cli.demo import demo as run
+
+    return give(run(folder, keep=keep), as_json=as_json)
+
+
+@app.command()
+def status(
+    model: ModelName = None, url: Url = None, namespace: Namespace = None, as_json: AsJson = False
+) -> int:
+    """Show the server, and every partition with its counters."""
+    from omoide.apps.cli import upkeep
+
+    with opened(url, namespace) as connection:
+        return give(upkeep.status(connection, model), as_json=as_json)
+
+
+@app.command()
+def doctor(
+    model: ModelName = None, url: Url = None, namespace: Namespace = None, as_json: AsJson = False
+) -> int:
+    """Compare every index with its records; changes nothing.
+
+    Exit code 1 when they diverge.
+    """
+    from omoide.apps.cli import upkeep
+
+    with opened(url, namespace) as connection:
+        return give(upkeep.doctor(connection, model), as_json=as_json)
+
+
+@app.command()
+def reindex(
+    models: Annotated[
+        list[str] | None, typer.Argument(metavar="MODULE:CLASS", help="Models to rebuild.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All partitions: DefaultMemory and the models named.")
+    ] = False,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this partition.")] = None,
+    url: Url = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Rebuild indexes from records, after a model changed.
+
+    Readers are not disturbed; what was cut short is taken up.
+    """
+    from omoide.apps.cli import upkeep
+
+    paths = [*(models or []), *([DEFAULT_MODEL] if everything else [])]
+    classes = [model_at(path) for path in dict.fromkeys(paths)]
+    with opened(url, namespace):
+        return give(upkeep.reindex(classes, agent, everything=everything), as_json=as_json)
+
+
+@app.command()
+def prune(
+    model: ModelName = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count them and erase nothing.")] = False,
+    url: Url = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Erase every record whose time to live is over."""
+    from omoide.apps.cli import upkeep
+
+    with opened(url, namespace):
+        return give(upkeep.prune(model, dry_run=dry_run), as_json=as_json)
+
+
+@app.command()
+def recall(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to recall for, in any script.")],
+    agent: Agent = None,
+    partition: Partition = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Most memories.")] = 8,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", metavar="N", min=0, help="Most tokens of the block.")
+    ] = None,
+    format: Annotated[
+        str,
+        typer.Option("--format", metavar="FORMAT", help="Of the block: content, structured, xml or natural."),
+    ] = "content",
+    fallback: Annotated[
+        str | None,
+        typer.Option("--fallback", metavar="NAME", help="recent: the newest memories when none matches."),
+    ] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the parts of every score.")] = False,
+    deliver: Annotated[
+        bool, typer.Option("--deliver", help="Count it as given to a prompt, under a turn id.")
+    ] = False,
+    model: ModelPath = DEFAULT_MODEL,
+    url: Url = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Find the memories that answer a query, best first."""
+    from omoide.apps.cli import memories
+
+    kind = model_at(model)
+    where = partition_of(kind, agent, partition or ())
+    with opened(url, namespace):
+        answer = memories.recall(
+            kind,
+            query,
+            where,
+            limit=limit,
+            max_tokens=max_tokens,
+            format=format,
+            fallback=fallback,
+            explain=explain,
+            deliver=deliver,
+        )
+        return give(answer, as_json=as_json)
+
+
+@app.command()
+def retain(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - reads stdin.")],
+    agent: Agent = None,
+    partition: Partition = None,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A further field; repeatable.")
+    ] = None,
+    tags: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; repeatable.")] = None,
+    model: ModelPath = DEFAULT_MODEL,
+    url: Url = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Store a memory and print its id.
+
+    Exit code 1 when it was refused.
+    """
+    from omoide.apps.cli import memories
+
+    kind = model_at(model)
+    where = partition_of(kind, agent, partition or ())
+    with opened(url, namespace):
+        return give(memories.retain(kind, text, where, values=values or (), tags=tags or ()), as_json=as_json)
+
+
+@app.command()
+def forget(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Memories to erase.")] = None,
+    agent: Agent = None,
+    partition: Partition = None,
+    everything: Annotated[
+        bool, typer.Option("--everything", help="The whole partition, counters included.")
+    ] = False,
+    model: ModelPath = DEFAULT_MODEL,
+    url: Url = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Erase memories for good, with every trace.
+
+    Exit code 1 when one was not there.
+    """
+    from omoide.apps.cli import memories
+
+    kind = model_at(model)
+    where = partition_of(kind, agent, partition or ())
+    with opened(url, namespace):
+        return give(memories.forget(kind, ids or (), where, everything=everything), as_json=as_json)
+
+
+@app.command("list")
+def list_memories(
+    agent: Agent = None,
+    partition: Partition = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Most memories.")] = 20,
+    offset: Annotated[
+        int, typer.Option("--offset", metavar="N", min=0, help="Leave out the first ones.")
+    ] = 0,
+    order: Annotated[
+        str,
+        typer.Option(
+            "--order", metavar="ORDER", help="time, importance or confidence; a leading - descends."
+        ),
+    ] = "-time",
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", metavar="TAG", help="Only with this tag; repeatable.")
+    ] = None,
+    model: ModelPath = DEFAULT_MODEL,
+    url: Url = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> int:
+    """List memories with their ids, newest first."""
+    from omoide.apps.cli import memories
+
+    kind = model_at(model)
+    where = partition_of(kind, agent, partition or ())
+    with opened(url, namespace):
+        answer = memories.listed(kind, where, limit=limit, offset=offset, order=order, tags=tags or ())
+        return give(answer, as_json=as_json)
+
+
+@app.command()
+def stop(
+    folder: Annotated[
+        Path | None,
+        typer.Option("--folder", metavar="FOLDER", help="Folder of the store; default: this user's."),
+    ] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Stop the embedded server; what is stored stays on disk."""
+    from omoide.apps.cli import upkeep
+
+    return give(upkeep.stop(folder), as_json=as_json)
+
+
+@app.command(
+    context_settings={
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "allow_interspersed_args": False,
+    }
+)
+def bench(
+    context: typer.Context,
+    suite: Annotated[str, typer.Argument(metavar="SUITE", help="Name of the suite: speed, retrieval, ...")],
+) -> int:
+    """Run a benchmark suite of a checkout.
+
+    What follows its name goes to the suite.
+    """
+    from omoide.apps.cli.bench import bench as run
+
+    return run(suite, context.args)

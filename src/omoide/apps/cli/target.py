@@ -1,0 +1,126 @@
+"""Which store, which model and which partition a command line means.
+
+`omoide --help` imports this: models and stores are imported where they are needed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from omoide.errors import QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from omoide.connection import Connection
+    from omoide.model.schema import ModelSpec
+    from omoide.ops.model import Model
+
+DEFAULT_MODEL = "omoide.recipes:DefaultMemory"
+
+
+@contextmanager
+def opened(url: str | None, namespace: str | None, *, reader: str = "server") -> Iterator[Connection]:
+    """A connection for one call, ranked by the server: a single recall then needs no numpy."""
+    from omoide.connection import connect
+
+    with connect(url, namespace=namespace, reader=reader) as connection:
+        yield connection
+
+
+def model_at(path: str) -> type[Model]:
+    """The model class of an import path `module:Class`, looked for in the working folder as well.
+
+    Raises:
+        QueryError: there is no such module or class, or it is no model.
+    """
+    from importlib import import_module
+
+    from omoide.model.instance import spec_of
+    from omoide.ops.model import Model
+
+    module_name, _, class_name = path.partition(":")
+    if not module_name or not class_name:
+        raise QueryError(f"{path!r} is no import path of a model", hint="write it as module:Class")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        found = getattr(import_module(module_name), class_name, None)
+    except ImportError as error:
+        raise QueryError(
+            f"cannot import {module_name!r}: {error}", hint="run it where the module is"
+        ) from None
+    if not (isinstance(found, type) and issubclass(found, Model)):
+        raise QueryError(f"{module_name!r} has no model {class_name!r}", hint="write it as module:Class")
+    spec_of(found)
+    return found
+
+
+def partition_of(model: type[Model], agent: str | None, pairs: Sequence[str] = ()) -> dict[str, Any]:
+    """Partition fields from `--agent` (the only field's value) and `--partition NAME=VALUE`.
+
+    Raises:
+        QueryError: one is missing, or `--agent` is given where there is not exactly one.
+    """
+    from omoide.model.instance import spec_of
+
+    spec = spec_of(model)
+    named = dict(split_pair(pair, "--partition") for pair in pairs)
+    if agent is not None:
+        if len(spec.partition_by) != 1:
+            fields = ", ".join(spec.partition_by) or "none"
+            raise QueryError(
+                f"{spec.name} has these partition fields: {fields}", hint="use --partition NAME=VALUE"
+            )
+        named[spec.partition_by[0]] = agent
+    missing = [name for name in spec.partition_by if name not in named]
+    if missing:
+        option = "--agent VALUE" if len(spec.partition_by) == 1 else f"--partition {missing[0]}=VALUE"
+        raise QueryError(f"{spec.name} needs {missing[0]}", hint=f"add {option}")
+    return named
+
+
+def split_pair(pair: str, option: str) -> tuple[str, str]:
+    """NAME and VALUE of NAME=VALUE."""
+    name, equals, value = pair.partition("=")
+    if not name or not equals:
+        raise QueryError(f"{option} takes NAME=VALUE")
+    return name, value
+
+
+def value_of(spec: ModelSpec, name: str, text: str) -> Any:
+    """A field's value from its text: as it is for text, ISO 8601 for instants, else JSON.
+
+    Raises:
+        QueryError: no such field, or not a value of it.
+    """
+    field = spec.fields.get(name)
+    if field is None:
+        raise QueryError(f"{spec.name} has no field {name!r}", hint=f"fields: {', '.join(spec.fields)}")
+    try:
+        if field.timed:
+            return datetime.fromisoformat(text)
+        if field.textual or name in (*spec.partition_by, spec.id_field):
+            return text
+        return json.loads(text)
+    except ValueError:
+        wanted = "an ISO 8601 instant" if field.timed else "JSON"
+        raise QueryError(f"{name} is not {wanted}") from None
+
+
+def text_field(spec: ModelSpec) -> str:
+    """The field that holds what a memory says.
+
+    Raises:
+        QueryError: the model has no text.
+    """
+    if spec.text is not None:
+        return spec.text.source[0]
+    if "content" in spec.fields:
+        return "content"
+    raise QueryError(f"{spec.name} has no text field", hint="give every value with --set NAME=VALUE")

@@ -1,0 +1,202 @@
+"""Verbs on the whole store.
+
+status    omoide.status               reindex   omoide.ops.reindex.reindex
+doctor    omoide.ops.upkeep.doctor    prune     omoide.ops.upkeep.prune
+stop      omoide.stores.embedded.stop
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from omoide.apps.cli.output import FAILED, Answer, Meter, table
+from omoide.errors import QueryError
+from omoide.model.instance import spec_of
+
+if TYPE_CHECKING:
+    from omoide.connection import Connection
+    from omoide.ops.model import Model
+    from omoide.ops.upkeep import Health
+
+EMBEDDED = "embedded://"
+SAFE_POLICY = "noeviction"
+_BLOCKS = "never_record:"
+
+
+def status(connection: Connection, model: str | None) -> Answer:
+    """What is stored. Cost: scans the keys of every primary."""
+    from omoide.connection import status as read
+
+    data = read(model)
+    server = data["server"]
+    lines = [
+        f"{data['url']}  namespace {data['namespace']}",
+        f"{_server_line(server)}  {server['memory_bytes'] / 2**20:.1f} MiB",
+    ]
+    rows: list[tuple[str, ...]] = [("model", "partition", "records", "evicted", "never recorded")]
+    for part in data["partitions"]:
+        rows.append(
+            (
+                part["model"],
+                "/".join(part["partition"]),
+                f"{part['live']:,}",
+                str(part["counters"].get("evicted", 0)),
+                str(sum(blocked(part["counters"]).values())),
+            )
+        )
+    lines.append(table(rows) if len(rows) > 1 else "no partitions")
+    return Answer(data, "\n".join(lines))
+
+
+def doctor(connection: Connection, model: str | None) -> Answer:
+    """Compare every index with its records; exit code 1 when one says something else. Read only.
+
+    Cost: all bytes of all partitions, one partition at a time; for quiet partitions.
+    """
+    from omoide.ops.request import ServerStatus
+    from omoide.ops.upkeep import doctor as examine
+
+    server = connection.store.execute(ServerStatus())
+    meter = Meter("checked")
+    found = examine(model, progress=meter)
+    meter.close()
+    warnings = _warnings(server, found)
+    data = {
+        "sound": all(one.sound for one in found),
+        "server": server["server"],
+        "version": server["version"],
+        "maxmemory_policy": server["maxmemory_policy"],
+        "embedded_folder": folder_of(connection.url),
+        "warnings": warnings,
+        "partitions": [
+            {
+                "model": one.model,
+                "partition": list(one.values),
+                "records": one.records,
+                "sound": one.sound,
+                "outdated": one.outdated,
+                "findings": dict(one.findings),
+                "evicted": one.counters.get("evicted", 0),
+                "never_record": blocked(one.counters),
+            }
+            for one in found
+        ],
+    }
+    return Answer(data, _report(connection, server, found, warnings), 0 if data["sound"] else FAILED)
+
+
+def _report(
+    connection: Connection, server: Mapping[str, Any], found: Sequence[Health], warnings: Sequence[str]
+) -> str:
+    lines = [_server_line(server)]
+    if folder := folder_of(connection.url):
+        lines.append(f"embedded in {folder}")
+    lines += [f"warning: {warning}" for warning in warnings]
+    for one in found:
+        name = "/".join((one.model, *one.values))
+        counted = f"{one.records:,} records, {one.counters.get('evicted', 0)} evicted"
+        for reason, number in blocked(one.counters).items():
+            counted += f", {number} never recorded ({reason})"
+        lines.append(f"{name}: {counted}")
+        lines += [f"  {kind}: {number}" for kind, number in one.findings]
+        if one.outdated:
+            lines.append("  indexed by an older version of its class: omoide reindex")
+    wrong = sum(not one.sound for one in found)
+    lines.append(
+        f"{wrong} of {len(found)} partitions diverge" if wrong else f"{len(found)} partitions, all sound"
+    )
+    return "\n".join(lines)
+
+
+def _warnings(server: Mapping[str, Any], found: Sequence[Health]) -> list[str]:
+    policy = server["maxmemory_policy"]
+    warnings = []
+    if policy and policy != SAFE_POLICY:
+        warnings.append(f"maxmemory-policy is {policy}: an evicted key tears a partition; use {SAFE_POLICY}")
+    warnings += [
+        f"{'/'.join((one.model, *one.values))} has used up {one.rows:,} rows: omoide reindex"
+        for one in found
+        if one.nearly_full
+    ]
+    return warnings
+
+
+def reindex(models: Sequence[type[Model]], agent: str | None, *, everything: bool) -> Answer:
+    """Rebuild the indexes of every partition of some models, or of all that are loaded.
+
+    Readers see the old indexes until the new ones are whole; what was cut short is taken up.
+
+    Raises:
+        QueryError: neither models nor `everything`.
+    Cost: two round trips per 256 records.
+    """
+    from omoide.ops import port
+    from omoide.ops.reindex import rebuild
+    from omoide.ops.request import Partitions
+    from omoide.ops.run import run
+    from omoide.ops.upkeep import scope_named
+
+    if not models and not everything:
+        raise QueryError("reindex takes models, or --all", hint="a model is written module:Class")
+    known = {spec_of(model).name: model for model in models}
+    store = port.current().store
+    done: list[dict[str, Any]] = []
+    unknown: list[str] = []
+    for part in store.execute(Partitions(None)):
+        model = known.get(part.model)
+        if model is None:
+            if everything:
+                unknown.append(part.model)
+            continue
+        if agent is not None and part.values != (agent,):
+            continue
+        meter = Meter("/".join((part.model, *part.values)))
+        records = run(rebuild(model, scope_named(part), meter), store)
+        meter.close()
+        done.append({"model": part.model, "partition": list(part.values), "records": records})
+    left = sorted(set(unknown))
+    notes = tuple(f"omoide: no class of {name} is known: name it as module:Class" for name in left)
+    text = f"reindexed {len(done)} partitions, {sum(one['records'] for one in done):,} records"
+    return Answer({"reindexed": done, "unknown": left}, text, FAILED if left else 0, notes)
+
+
+def prune(model: str | None, *, dry_run: bool) -> Answer:
+    """Erase every expired record. Cost: a round trip per 64 of them."""
+    from omoide.ops.upkeep import prune as erase
+
+    meter = Meter("pruned")
+    gone = erase(model, dry_run=dry_run, progress=meter)
+    meter.close()
+    text = f"{gone} expired records" + (" would go" if dry_run else " erased")
+    return Answer({"pruned": gone, "dry_run": dry_run}, text)
+
+
+def stop(folder: Path | None) -> Answer:
+    """End the embedded server of a folder; everything stored is on disk then."""
+    from omoide.stores.embedded import default_folder
+    from omoide.stores.embedded import stop as end
+
+    where = (folder or default_folder()).expanduser()
+    stopped = end(where)
+    return Answer(
+        {"stopped": stopped, "folder": str(where)}, "stopped" if stopped else "no server was running"
+    )
+
+
+def blocked(counters: Mapping[str, int]) -> dict[str, int]:
+    """Records kept out by the firewall, by reason."""
+    return {
+        name.removeprefix(_BLOCKS): number for name, number in counters.items() if name.startswith(_BLOCKS)
+    }
+
+
+def folder_of(url: str) -> str | None:
+    """The folder of an embedded store."""
+    return url.removeprefix(EMBEDDED) if url.startswith(EMBEDDED) else None
+
+
+def _server_line(server: Mapping[str, Any]) -> str:
+    primaries = f", {server['primaries']} primaries" if server["primaries"] > 1 else ""
+    return f"{server['server']} {server['version']}{primaries}, maxmemory-policy {server['maxmemory_policy']}"

@@ -1,0 +1,375 @@
+"""One partition and one write for every branch of the scripts that write.
+
+A situation prepares a partition and gives the write to try. What it leaves behind is rich: postings in
+tails and sealed segments, edges, entities, uniqueness, ordinals, statistics, turns, counters, expiry.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from memories import Keys, copy_page, note_spec, put
+
+from omoide.connection import Connection
+from omoide.model.schema import Scope
+from omoide.ops.request import (
+    BeginReindex,
+    CopyRecords,
+    Deliver,
+    Drop,
+    Erase,
+    Evidence,
+    FinishReindex,
+    Increment,
+    Link,
+    Observe,
+    Page,
+    Prune,
+)
+
+Situation = Callable[[Connection, Keys], Any]
+SITUATIONS: dict[str, Situation] = {}
+DIGEST = b"0123456789abcdef"
+OTHER_DIGEST = b"fedcba9876543210"
+DETAILS = {"session": "s", "author": "w", "entities": ("Bob", "Ann"), "tags": ("x",)}
+
+
+def situation(prepare: Situation) -> Situation:
+    SITUATIONS[prepare.__name__] = prepare
+    return prepare
+
+
+def _scope(**shape: Any) -> Scope:
+    return Scope(note_spec(**shape), ("a",))
+
+
+def _filled(connection: Connection, scope: Scope, **common: Any) -> None:
+    """Four linked records, one of them with statistics, a turn and a counter."""
+    execute = connection.store.execute
+    execute(put(scope, "1", "the cat likes fish", unique=(DIGEST,), **DETAILS, **common))
+    execute(put(scope, "2", "the dog likes meat", **DETAILS, **common))
+    execute(put(scope, "3", "the cow likes grass", session="s", **common))
+    execute(put(scope, "4", "rain", author="w", importance=0.2, **common))
+    execute(Link(scope, "1", "3", 2.0))
+    execute(Link(scope, "2", "4", 1.0))
+    execute(Deliver(scope, "turn", ("1", "2", "3")))
+    execute(Observe(scope, (Evidence("1", 1, 0, True, True), Evidence("4", 0, 1))))
+    execute(Increment(scope, "recalls", 3))
+
+
+def _due(connection: Connection, scope: Scope, count: int) -> None:
+    for number in range(count):
+        connection.store.execute(put(scope, f"due {number}", "the due likes fish", ttl_ms=1, entities=("Bob",)))
+    time.sleep(0.003)
+
+
+def _under_rebuild(connection: Connection, scope: Scope) -> str:
+    """Start a rebuild and copy the first two records."""
+    execute = connection.store.execute
+    state = execute(BeginReindex(scope))
+    page = execute(Page(scope, state.cursor, 2))
+    copy_page(connection, scope, state.token, page.records)
+    return state.token
+
+
+def _abandon(keys: Keys, scope: Scope) -> None:
+    keys.redis.hset(keys.name(scope, "h"), "lease", 1)
+
+
+@situation
+def save_first(connection: Connection, keys: Keys) -> Any:
+    return put(_scope(), "1", "the cat likes fish", unique=(DIGEST,), **DETAILS)
+
+
+@situation
+def save_new(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    return put(scope, "5", "a bird likes fish", unique=(OTHER_DIGEST,), **DETAILS)
+
+
+@situation
+def save_update(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    return put(scope, "1", "the cat likes milk", unique=(OTHER_DIGEST,), author="v", entities=("Ann", "Cid"))
+
+
+@situation
+def save_duplicate_with_due(connection: Connection, keys: Keys) -> Any:
+    scope = _scope(ttl=60)
+    _filled(connection, scope)
+    _due(connection, scope, 3)
+    return put(scope, "9", "the cat", unique=(DIGEST,))
+
+
+@situation
+def save_over_an_expired_holder(connection: Connection, keys: Keys) -> Any:
+    scope = _scope(ttl=60)
+    _filled(connection, scope)
+    connection.store.execute(put(scope, "old", "the old one", unique=(OTHER_DIGEST,), ttl_ms=1))
+    time.sleep(0.003)
+    return put(scope, "9", "the cat", unique=(OTHER_DIGEST,))
+
+
+@situation
+def save_evicting(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    return put(scope, "5", "a bird likes fish", cap=2, **DETAILS)
+
+
+@situation
+def save_expiring(connection: Connection, keys: Keys) -> Any:
+    scope = _scope(ttl=60)
+    _filled(connection, scope, ttl_ms=60_000)
+    return put(scope, "5", "a bird likes fish", ttl_ms=90_000, **DETAILS)
+
+
+@situation
+def save_expiring_update(connection: Connection, keys: Keys) -> Any:
+    scope = _scope(ttl=60)
+    connection.store.execute(put(scope, "1", "alone", ttl_ms=60_000, unique=(DIGEST,), **DETAILS))
+    connection.store.execute(Observe(scope, (Evidence("1", 1, 0, True, True),)))
+    return put(scope, "1", "still alone", ttl_ms=90_000)
+
+
+@situation
+def save_permanent_among_expiring(connection: Connection, keys: Keys) -> Any:
+    scope = _scope(ttl=60)
+    _filled(connection, scope, ttl_ms=60_000)
+    return put(scope, "5", "a bird likes fish", **DETAILS)
+
+
+def _sealing(connection: Connection, count: int) -> Any:
+    scope = _scope()
+    for number in range(count):
+        connection.store.execute(put(scope, f"{number}", "fish"))
+    return put(scope, "new", "fish milk")
+
+
+@situation
+def save_sealing_the_first_block(connection: Connection, keys: Keys) -> Any:
+    return _sealing(connection, 64)
+
+
+@situation
+def save_sealing_a_second_block(connection: Connection, keys: Keys) -> Any:
+    return _sealing(connection, 128)
+
+
+@situation
+def save_update_of_a_sealed_row(connection: Connection, keys: Keys) -> Any:
+    write = _sealing(connection, 130)
+    return put(write.scope, "3", "fish")
+
+
+@situation
+def save_trimming_the_log(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    keys.redis.append(keys.name(scope, "x"), b"\1\0\0\0" * 4097)
+    return put(scope, "1", "the cat likes milk")
+
+
+@situation
+def save_new_under_rebuild(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    _under_rebuild(connection, scope)
+    return put(scope, "5", "a bird likes fish", unique=(OTHER_DIGEST,), **DETAILS)
+
+
+@situation
+def save_update_under_rebuild(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    _under_rebuild(connection, scope)
+    return put(scope, "1", "the cat likes milk", unique=(OTHER_DIGEST,), cap=3, **DETAILS)
+
+
+@situation
+def save_after_an_abandoned_rebuild(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    _under_rebuild(connection, scope)
+    _abandon(keys, scope)
+    return put(scope, "5", "a bird likes fish")
+
+
+@situation
+def erase(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    return Erase(scope, ("1", "nobody", "4", "1"))
+
+
+@situation
+def erase_the_last(connection: Connection, keys: Keys) -> Any:
+    scope = _scope(ttl=60)
+    _filled(connection, scope, ttl_ms=60_000)
+    return Erase(scope, ("1", "2", "3", "4"))
+
+
+@situation
+def erase_under_rebuild(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    _under_rebuild(connection, scope)
+    return Erase(scope, ("1", "4"))
+
+
+@situation
+def erase_the_permanent_one(connection: Connection, keys: Keys) -> Any:
+    """What is left is due already, so the keys are too."""
+    scope = _scope(ttl=60)
+    connection.store.execute(put(scope, "1", "stays"))
+    connection.store.execute(put(scope, "2", "goes", ttl_ms=1))
+    time.sleep(0.003)
+    return Erase(scope, ("1",))
+
+
+@situation
+def prune(connection: Connection, keys: Keys) -> Any:
+    scope = _scope(ttl=60)
+    _filled(connection, scope)
+    _due(connection, scope, 5)
+    return Prune(scope)
+
+
+@situation
+def observe(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    return Observe(
+        scope,
+        (Evidence("1", 1, 0, True, True), Evidence("2", 0, 2), Evidence("3", touch=True), Evidence("nobody", 1)),
+        turn="turn",
+        linked=("1", "2", "3"),
+        link=1.0,
+        counters=(("outcomes", 2), ("recalls", 1)),
+    )
+
+
+@situation
+def observe_under_rebuild(connection: Connection, keys: Keys) -> Any:
+    write = observe(connection, keys)
+    _under_rebuild(connection, write.scope)
+    return write
+
+
+@situation
+def observe_after_an_abandoned_rebuild(connection: Connection, keys: Keys) -> Any:
+    write = observe_under_rebuild(connection, keys)
+    _abandon(keys, write.scope)
+    return write
+
+
+@situation
+def deliver(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    return Deliver(scope, "second turn", ("1", "4", "nobody"), counters=(("deliveries", 1),))
+
+
+@situation
+def deliver_over_an_old_turn(connection: Connection, keys: Keys) -> Any:
+    scope = _scope(ttl=60)
+    _filled(connection, scope, ttl_ms=60_000)
+    keys.redis.zadd(keys.name(scope, "o"), {"turn": 1})
+    return Deliver(scope, "second turn", ("1", "4"), counters=(("deliveries", 1),))
+
+
+@situation
+def deliver_under_rebuild(connection: Connection, keys: Keys) -> Any:
+    write = deliver(connection, keys)
+    _under_rebuild(connection, write.scope)
+    return write
+
+
+@situation
+def link(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    return Link(scope, "1", "4", 0.5)
+
+
+@situation
+def link_away(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    _under_rebuild(connection, scope)
+    return Link(scope, "2", "4", -5.0)
+
+
+@situation
+def link_in_an_expiring_partition(connection: Connection, keys: Keys) -> Any:
+    scope = _scope(ttl=60)
+    for name in "12":
+        connection.store.execute(put(scope, name, "alone", ttl_ms=60_000))
+    return Link(scope, "1", "2", 0.5)
+
+
+@situation
+def counter(connection: Connection, keys: Keys) -> Any:
+    scope = _scope(ttl=60)
+    connection.store.execute(put(scope, "1", "alone", ttl_ms=60_000))
+    return Increment(scope, "recalls", 5)
+
+
+@situation
+def forget(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    _under_rebuild(connection, scope)
+    return Drop(scope)
+
+
+@situation
+def begin(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    return BeginReindex(scope)
+
+
+@situation
+def begin_again(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    _under_rebuild(connection, scope)
+    return BeginReindex(scope)
+
+
+@situation
+def begin_after_an_abandoned_rebuild(connection: Connection, keys: Keys) -> Any:
+    write = begin_again(connection, keys)
+    _abandon(keys, write.scope)
+    return write
+
+
+@situation
+def begin_with_another_shape(connection: Connection, keys: Keys) -> Any:
+    begin_again(connection, keys)
+    return BeginReindex(_scope(fingerprint="shape-2"))
+
+
+@situation
+def copy(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _filled(connection, scope)
+    token = _under_rebuild(connection, scope)
+    (third,) = connection.store.execute(Page(scope, "", 1000)).records[2:3]
+    again = put(scope, "3", "the cow likes grass", session="s", entities=("Bob",))
+    return CopyRecords(scope, token, (third.row,), (again,))
+
+
+@situation
+def swap(connection: Connection, keys: Keys) -> Any:
+    scope = _scope(ttl=60)
+    _filled(connection, scope, ttl_ms=60_000)
+    state = connection.store.execute(BeginReindex(scope))
+    page = connection.store.execute(Page(scope, state.cursor))
+    copy_page(connection, scope, state.token, page.records)
+    return FinishReindex(scope, state.token)
