@@ -1,12 +1,12 @@
 -- fetch: what a client reader lacks, and the records it expects to return
 -- KEYS: head
 -- ARGV: plan (MessagePack map: gen, v (0 unless all terms are known up to there), have (rows held), log (position in the change log), terms, since (row per term),
---   rows (records wanted), whole (all short lists too))
+--   rows (records wanted), whole (all short lists too), timed (records may expire))
 -- Returns: gen, v, n, sdl, next, log end, now, first row of the attributes, attributes, intervals, changed rows,
---   changed attributes, changed intervals, per term live count and postings (none at all when v is the same), records (without attributes), vocabulary, fingerprint | nothing for no partition
+--   changed attributes, changed intervals, per term live count and postings (none at all when v is the same), records (without attributes), vocabulary, fingerprint
+--   | fingerprint, bodies, statistics, decay order: nothing is new | nothing for no partition
 -- Cost: O(terms + records) when the client is up to date; else plus the bytes it lacks, attributes at most 1 MiB
--- Include: records
-local plan = cmsgpack.unpack(ARGV[1])
+-- Include: unchanged records
 local H = glance(P)
 if not H then return {} end
 check_companions(P, H)

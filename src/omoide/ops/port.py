@@ -4,7 +4,8 @@
     bind(connection)    default of the process
     opener              called when neither is set; `omoide` installs it at import
 
-Nothing here opens a connection by itself: the opener does, at the first call that needs one.
+Nothing here opens a connection by itself: the opener does, at the first call that needs one. It is
+loaded with the package, so it imports nothing that costs.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from omoide.errors import StoreUnavailableError
-from omoide.ops.run import AsyncStore, Store
 from omoide.types import Seconds
+
+if TYPE_CHECKING:
+    from omoide.ops.run import AsyncStore, Store
 
 
 class Connection(Protocol):

@@ -13,26 +13,26 @@ local function expired(Q, row, now)
   return at and tonumber(at) <= now
 end
 
--- rows -> flat list of row, body, attribute row, statistics, decay order, expiry ('' where absent);
--- a reader that holds the attribute rows takes them `bare`, without
-local function read_records(Q, rows, bare)
-  local out, n = {}, 0
-  for first = 1, #rows, 500 do
-    local last = math.min(#rows, first + 499)
-    local bodies = redis.call('HMGET', Q.r, unpack(rows, first, last))
-    local statistics = redis.call('HMGET', Q.c, unpack(rows, first, last))
-    local orders = redis.call('ZMSCORE', Q.d, unpack(rows, first, last))
-    local expiries = has_expiry(Q) and redis.call('ZMSCORE', Q.e, unpack(rows, first, last)) or {}
-    for i = 1, last - first + 1 do
-      local row = rows[first + i - 1]
-      if bodies[i] then
-        out[n + 1], out[n + 2], out[n + 3] = row, bodies[i], bare and '' or redis.call('GETRANGE', Q.a, row * 32, row * 32 + 31)
-        out[n + 4], out[n + 5], out[n + 6] = statistics[i] or '', orders[i] or '', expiries[i] or ''
-        n = n + 6
-      end
-    end
+local function zmscore(key, rows)
+  if #rows <= 1000 then return redis.call('ZMSCORE', key, unpack(rows)) end
+  local all = {}
+  for first = 1, #rows, 1000 do
+    local part = redis.call('ZMSCORE', key, unpack(rows, first, math.min(#rows, first + 999)))
+    for i = 1, #part do all[first + i - 1] = part[i] end
   end
-  return out
+  return all
+end
+
+-- Six lists: rows, bodies (none where there is no record), attribute rows, statistics, decay order, expiry.
+-- A reader that holds the attribute rows takes the records `bare`, without them.
+local function read_records(Q, rows, bare)
+  if #rows == 0 then return {} end
+  local attributes = {}
+  for i = 1, bare and 0 or #rows do
+    attributes[i] = redis.call('GETRANGE', Q.a, rows[i] * 32, rows[i] * 32 + 31)
+  end
+  return { rows, hmget(Q.r, rows), attributes, hmget(Q.c, rows), zmscore(Q.d, rows),
+    has_expiry(Q) and zmscore(Q.e, rows) or {} }
 end
 
 -- The set of rows that hold every one of these terms, as a table, or nil when there is no such filter

@@ -13,6 +13,11 @@ end
 
 local function store_turn(Q, name, turn) hset(Q.i, name, cmsgpack.pack(turn)) end
 
+-- The keys live as long as their last turn, and up to an hour longer, so that not every turn has to say so.
+local function keep_until(key, at)
+  if call('PEXPIRETIME', key) < at then expire_at(key, at + 3600000) end
+end
+
 local function begin_turn(Q, name, ids, now, ttl)
   local over = call('ZRANGEBYSCORE', Q.o, '-inf', now, 'LIMIT', 0, 16)
   for i = 1, #over do
@@ -24,9 +29,8 @@ local function begin_turn(Q, name, ids, now, ttl)
   for i = 1, #ids do turn.ids[ids[i]] = turn.ids[ids[i]] or 0 end
   store_turn(Q, name, turn)
   zadd(Q.o, string.format('%d', turn.till), name)
-  local latest = tonumber(call('ZREVRANGE', Q.o, 0, 0, 'WITHSCORES')[2])
-  expire_at(Q.i, latest)
-  expire_at(Q.o, latest)
+  keep_until(Q.i, turn.till)
+  keep_until(Q.o, turn.till)
 end
 
 local function count(Q, counters)

@@ -14,6 +14,7 @@ import secrets
 import struct
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,7 +27,7 @@ from omoide.model.schema import ModelSpec
 from omoide.ops.request import Put, Record
 
 if TYPE_CHECKING:
-    from omoide.core.columns import Columns
+    from omoide.core.columns import Attributes, Columns
 
 FORMAT = "1"
 STATISTICS = struct.Struct("<ddIIIq")
@@ -120,24 +121,45 @@ def encode_put(put: Put) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
     return plan, footprint, body, terms
 
 
-def relevance(spec: ModelSpec, order: bytes, now_ms: int) -> float | None:
+def relevance(spec: ModelSpec, order: bytes | float | None, now_ms: int) -> float | None:
     """Decayed base score now, from the decay order ln(base) + rate x (touched - epoch)."""
-    if spec.decay is None or order == b"":
+    if spec.decay is None or order is None:
         return None
     z = float(order)
     return math.exp(z - spec.decay.rate * (now_ms / 1000 - EPOCH)) if z > -5e12 else 0.0
 
 
-def decode_record(
-    spec: ModelSpec, parts: Sequence[Any], now_ms: int, columns: Columns | None = None
-) -> Record:
-    """One record from its six parts; with `columns`, its attributes are taken from there.
+def decode_records(
+    spec: ModelSpec, lists: Sequence[Any], now_ms: int, columns: Columns | None = None
+) -> Iterator[Record]:
+    """Records from the six lists of a reply, in their order; those that are gone are left out.
+
+    With `columns`, attributes are taken from there.
 
     Raises:
-        CorruptRecordError: the body is not what was written.
+        CorruptRecordError: a body is not what was written.
     """
-    row, body, attributes, statistics, order, expires = parts
-    held = unpack(attributes) if columns is None else columns.row(row)
+    if not lists:
+        return
+    rows, bodies, attributes, statistics, orders, expiries = lists
+    for place, row in enumerate(rows):
+        if bodies[place] is None:
+            continue
+        row = int(row)
+        held = unpack(attributes[place]) if columns is None else columns.row(row)
+        record = _record(spec, row, bodies[place], held, statistics[place], orders[place], now_ms)
+        yield record if not expiries else replace(record, expires_ms=int(float(expiries[place] or 0)))
+
+
+def _record(
+    spec: ModelSpec,
+    row: int,
+    body: bytes,
+    held: Attributes,
+    statistics: bytes | None,
+    order: bytes | None,
+    now_ms: int,
+) -> Record:
     up = down = accesses = accessed = 0
     confidence = 1.0 if spec.certainty is None else spec.certainty.initial
     if statistics:
@@ -152,7 +174,7 @@ def decode_record(
         ) from None
     return Record(
         id=identity,
-        row=int(row),
+        row=row,
         values=values,
         version=held.version,
         time_ms=held.time,
@@ -163,13 +185,4 @@ def decode_record(
         access_count=accesses,
         accessed_ms=accessed,
         relevance=relevance(spec, order, now_ms),
-        expires_ms=int(float(expires)) if expires else 0,
     )
-
-
-def decode_records(
-    spec: ModelSpec, flat: Sequence[Any], now_ms: int, columns: Columns | None = None
-) -> Iterator[Record]:
-    """Records from a flat list, six entries each."""
-    for start in range(0, len(flat), 6):
-        yield decode_record(spec, flat[start : start + 6], now_ms, columns)

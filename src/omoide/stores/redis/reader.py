@@ -219,7 +219,7 @@ class Reader:
         if not request.match.exclude:
             return len(rows)
         reply = yield from answer(Call("get", head, ("id", *request.match.exclude)))
-        return len(rows) - sum(1 for parts in reply[2:] if parts and int(parts[0]) in rows)
+        return len(rows) - sum(1 for row in reply[2] if row in rows)
 
     def rows_that_match(
         self, head: bytes, scope: Scope, match: Match
@@ -280,6 +280,9 @@ class Reader:
             with self.cache.lock:
                 self.cache.forget(head)
             return None
+        if len(reply) <= 4:
+            with self.cache.lock:
+                return _unchanged(self.cache.open(head), head, scope, plan, reply)
         warn_about_shape(head, scope, reply[16])
         with self.cache.lock:
             partition = self.cache.open(head)
@@ -392,7 +395,22 @@ def _fetch_plan(partition: Partition, names: Sequence[str], rows: Sequence[int])
         "since": since,
         "rows": list(rows),
         "whole": partition.known_since == 0 and not partition.terms,
+        "timed": partition.columns.has_intervals,
     }
+
+
+def _unchanged(
+    partition: Partition, head: bytes, scope: Scope, plan: dict[str, Any], reply: list[Any]
+) -> Fetched:
+    """The short answer: the state the plan was made from still is the partition's."""
+    warn_about_shape(head, scope, reply[0])
+    now_ms = _now(partition)
+    fetched = Fetched(plan["gen"].encode(), plan["v"], now_ms)
+    if len(reply) > 1 and fetched.gen == partition.gen:
+        lists = (plan["rows"], reply[1], (), reply[2], reply[3], ())
+        held = decode_records(scope.spec, lists, now_ms, partition.columns)
+        fetched.records = {record.row: record for record in held}
+    return fetched
 
 
 def _apply(

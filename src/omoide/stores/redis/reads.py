@@ -22,7 +22,7 @@ from omoide.ops.request import (
     Top,
 )
 from omoide.stores.redis.calls import Call, Handler, answer, failure, send
-from omoide.stores.redis.codec import decode_record, decode_records, pack_plan, unique_name
+from omoide.stores.redis.codec import decode_records, pack_plan, unique_name
 from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
 from omoide.stores.redis.reader import Reader, read_rows, warn_about_shape
@@ -60,9 +60,10 @@ class Lookup:
             error = failure(reply, call)
             if error is not None:
                 raise error
-            now_ms, fingerprint = reply[0], reply[1]
+            now_ms, fingerprint, rows, lists = reply
             warn_about_shape(head, scope, fingerprint)
-            found += [decode_record(scope.spec, parts, now_ms) if parts else None for parts in reply[2:]]
+            held = {record.row: record for record in decode_records(scope.spec, lists, now_ms)}
+            found += [held.get(row) for row in rows]
         return tuple(found)
 
     def page(self, request: Page) -> Handler[PageReply]:

@@ -31,7 +31,6 @@ from omoide.stores.redis.reads import named_numbers
 
 LEASE_MS = 600_000
 _SAMPLE = 256
-MOST_PRUNED = 64
 
 
 class Upkeep:
@@ -43,7 +42,7 @@ class Upkeep:
 
     def prune(self, request: Prune) -> Handler[int]:
         """Cost: one round trip, O(terms of the records that go)."""
-        limit = max(1, min(request.limit, MOST_PRUNED))
+        limit = max(1, min(request.limit, 64))
         return int((yield from answer(Call("prune", self.keys.head(request.scope), (limit,)))))
 
     def describe(self, heads: Sequence[bytes]) -> Handler[tuple[PartitionStatus, ...]]:
@@ -82,6 +81,8 @@ class Upkeep:
         if not reply:
             return ReindexState("", "", 0)
         (gen,) = yield [Command((b"HGET", head, b"gen"), head, idempotent=True)]
+        if gen is None:  # its records were all about to expire
+            return ReindexState("", "", 0)
         return ReindexState(reply[0].decode(), f"{gen.decode()}:{reply[1]}", int(reply[2]))
 
     def copy(self, request: CopyRecords) -> Handler[int]:
@@ -110,10 +111,8 @@ class Upkeep:
         return Call("copy", head, (pack_plan(plan), footprint, body), safe=True)
 
     def finish(self, request: FinishReindex) -> Handler[int]:
-        """Cost: two round trips, O(1); one more per 64 records that are due: pages leave those out."""
+        """Cost: one round trip, O(1)."""
         head = self.keys.head(request.scope)
-        while (yield from answer(Call("prune", head, (MOST_PRUNED,)))):
-            pass
         live = yield from answer(Call("swap", head, (request.token,)))
         if live == -1:
             raise StoreError("this rebuild was given up or taken over", hint="start it again")
