@@ -5,15 +5,23 @@ every document looked at. Stored levels are part of the contract, so it scores t
 counts; `quantised=False` gives unquantised BM25, for measuring what the levels cost.
 
 Rules: documents given are the live ones, and N and df count all of them. An expired document is still
-counted there until it is erased (taken out of the dict), but is never a result. A document whose text
-score is 0 is no result. Order: score, then time, both descending, then id ascending.
+counted there until it is erased (taken out of the dict), but is never a result, and lends nothing. A
+document whose score is 0 is no result. Order: score, then time, both descending, then id ascending.
+
+    score = (text x author + date x best text x match) x cue x importance factor x confidence factor
+
+A term's weight in a document is the greatest of its own and what neighbours of its session lend, who are
+those one or two places away in the order of time, then id, of all visible documents. The best text is
+that of the visible documents that pass the filters, ids left out among them. An author is named when the
+words of the query are a name of one author of live documents and there is another author.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
 
 UNIT = 2.0**-20
@@ -28,7 +36,8 @@ class Document:
     """One live memory.
 
     `tf`: term -> raw count. `length`: terms, with repeats. `importance` has f32 precision, `confidence`
-    is 0..65,535. `exact`: its equality terms. Expired documents are invisible.
+    is 0..65,535. `exact`: its equality terms. Expired documents are invisible. `time_cue`: it has words
+    of time.
     """
 
     tf: Mapping[str, int]
@@ -38,6 +47,26 @@ class Document:
     time_ms: int = 0
     exact: frozenset[tuple[str, str]] = field(default_factory=frozenset)
     expired: bool = False
+    session: str | None = None
+    author: str | None = None
+    time_cue: bool = False
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What each arm adds."""
+
+    near: float = 0.5
+    far: float = 0.3
+    gate: int = 40
+    author: float = 1.75
+    date: float = 0.5
+    cue: float = 1.2
+    importance: float = 0.15
+    confidence: float = 0.2
+
+
+PartialDate = tuple[int | None, int | None, int | None]
 
 
 @cache
@@ -62,32 +91,119 @@ def term_weight(df: int, n: int, weight: float) -> float:
     return to_unit(weight * math.log((n - df + 0.5) / (df + 0.5) + 1))
 
 
-def text_score(
-    document: Document,
-    factors: Mapping[str, float],
-    *,
-    k1: float,
-    b: float,
-    pivot: float | None,
-    average: float,
-    quantised: bool,
+def own_weight(
+    document: Document, term: str, *, k1: float, b: float, pivot: float | None, average: float, quantised: bool
 ) -> float:
-    """Sum over the query's terms, in the order of the query."""
-    total = 0.0
+    """Weight of a term in a document by the words it has itself."""
+    tf = document.tf.get(term, 0)
+    if not tf:
+        return 0.0
+    tf = tf_level(tf) if quantised else tf
     length = length_level(document.length) if quantised else document.length
     ratio = length / average if pivot is None else max(length, pivot) / pivot
-    for term, factor in factors.items():
-        tf = document.tf.get(term, 0)
-        if tf:
-            tf = tf_level(tf) if quantised else tf
-            weight = (k1 + 1) * tf / (tf + k1 * (1 - b + b * ratio))
-            total += factor * (to_unit(weight) if quantised else weight)
-    return total
+    weight = (k1 + 1) * tf / (tf + k1 * (1 - b + b * ratio))
+    return to_unit(weight) if quantised else weight
 
 
-def final_score(text: float, document: Document) -> float:
+def neighbours(documents: Mapping[str, Document]) -> dict[str, tuple[list[str], list[str]]]:
+    """Name -> (those one place away, those two places away) in its session."""
+    sessions: dict[str, list[str]] = {}
+    for name, document in documents.items():
+        if document.session is not None and not document.expired:
+            sessions.setdefault(document.session, []).append(name)
+    found = {}
+    for names in sessions.values():
+        names.sort(key=lambda name: (documents[name].time_ms, name))
+        for place, name in enumerate(names):
+            found[name] = tuple(
+                [names[other] for other in (place - step, place + step) if 0 <= other < len(names)]
+                for step in (1, 2)
+            )
+    return found
+
+
+def texts_of(
+    documents: Mapping[str, Document], factors: Mapping[str, float], weights: Weights, **constants: object
+) -> dict[str, float]:
+    """The text score of every visible document."""
+    near_ones = neighbours(documents)
+    texts = {}
+    for name, document in documents.items():
+        if document.expired:
+            continue
+        gate = 1.0 if document.length <= weights.gate else weights.gate / document.length
+        total = 0.0
+        for term, factor in factors.items():
+            best = own_weight(document, term, **constants)
+            for reach, others in zip((weights.near, weights.far), near_ones.get(name, ((), ())), strict=True):
+                share = to_unit(reach * gate)
+                for other in others:
+                    best = max(best, to_unit(share * own_weight(documents[other], term, **constants)))
+            total += factor * best
+        texts[name] = total
+    return texts
+
+
+def day_of(time_ms: int) -> date:
+    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=time_ms // 86_400_000)).date()
+
+
+def fit(dates: Sequence[PartialDate], day: date) -> float:
+    """How well a day fits the dates named."""
+    best = 0.0
+    for year, month, day_of_month in dates:
+        if month is None:
+            best = max(best, 0.3 if day.year == year else 0.0)
+        elif day_of_month is None:
+            before = (day.replace(day=1) - timedelta(days=1)) if day > date(1, 2, 1) else date.max
+            if day.month == month and year in (None, day.year):
+                best = max(best, 1.0)
+            elif before.month == month and year in (None, before.year):
+                best = max(best, 0.4)
+        else:
+            for one in (day + timedelta(days=step) for step in range(-7, 8)):
+                if (one.month, one.day) == (month, day_of_month) and year in (None, one.year):
+                    best = max(best, 1.0 if abs((one - day).days) <= 1 else 0.5)
+    return best
+
+
+def named_author(documents: Mapping[str, Document], words: Collection[str]) -> str | None:
+    """The one author whom words of a query name, when there is another one."""
+    authors = {document.author for document in documents.values() if document.author}
+    named = {
+        author for author in authors if {author.lower(), author.lower().split()[0]}.intersection(words)
+    }
+    return named.pop() if len(named) == 1 and len(authors) > 1 else None
+
+
+def trigrams(word: str) -> set[str]:
+    return {f"^{word}$"[place : place + 3] for place in range(len(word))}
+
+
+def stand_ins(documents: Mapping[str, Document], terms: Mapping[str, float]) -> dict[str, float]:
+    """The terms of a query with up to three similar ones for each that no document has."""
+    vocabulary = {term for document in documents.values() for term in document.tf if len(term) >= 4}
+    found = dict(terms)
+    for missing in terms:
+        if len(missing) < 4 or any(missing in document.tf for document in documents.values()):
+            continue
+        mine = trigrams(missing)
+        similar = []
+        for word in vocabulary:
+            dice = 2 * len(mine & trigrams(word)) / (len(mine) + len(trigrams(word)))
+            if dice >= 0.5:
+                similar.append((-dice, word))
+        for negative, word in sorted(similar)[:3]:
+            found[word] = max(found.get(word, 0.0), 0.3 * -negative)
+    return found
+
+
+def final_score(text: float, document: Document, weights: Weights, author: bool, bonus: float) -> float:
     importance = min(max(document.importance, 0.0), 1.0)
-    return text * (0.85 + 0.15 * importance) * (0.8 + 0.2 * (document.confidence / 65535))
+    score = text * (weights.author if author else 1.0) + bonus
+    score = score * (weights.cue if document.time_cue else 1.0)
+    score = score * ((1.0 - weights.importance) + weights.importance * importance)
+    return score * ((1.0 - weights.confidence) + weights.confidence * (document.confidence / 65535))
 
 
 def matches(
@@ -129,28 +245,36 @@ def search(
     time: Range | None = None,
     importance: Range | None = None,
     confidence: Range | None = None,
+    weights: Weights = Weights(),
+    words: Collection[str] = (),
+    dates: Sequence[PartialDate] = (),
+    when: bool = False,
+    back_off: bool = False,
 ) -> list[tuple[str, float]]:
-    """The first `limit` (id, score). `terms`: query term -> weight. `confidence` range in 1/65,535."""
+    """The first `limit` (id, score).
+
+    `terms`: query term -> weight. `confidence` range in 1/65,535. `words` of the query, lower case; `dates`
+    it names; `when`: it asks for a time.
+    """
     n = len(documents)
     average = sum(document.length for document in documents.values()) / max(n, 1) or 1.0
     factors = {}
-    for term, weight in terms.items():
+    for term, weight in (stand_ins(documents, terms) if back_off else terms).items():
         df = sum(term in document.tf for document in documents.values())
         if df:
             factors[term] = term_weight(df, n, weight)
+    texts = texts_of(documents, factors, weights, k1=k1, b=b, pivot=pivot, average=average, quantised=quantised)
+    options = {"exact": exact, "time": time, "importance": importance, "confidence": confidence}
+    passing = {name: texts[name] for name in texts if matches(name, documents[name], **options)}
+    best = weights.date * max(passing.values(), default=0.0)
+    author = named_author(documents, words)
     found = []
-    for name, document in documents.items():
-        if not matches(
-            name,
-            document,
-            exact=exact,
-            exclude=exclude,
-            time=time,
-            importance=importance,
-            confidence=confidence,
-        ):
-            continue
-        text = text_score(document, factors, k1=k1, b=b, pivot=pivot, average=average, quantised=quantised)
-        if text > 0:
-            found.append((-final_score(text, document), -document.time_ms, name))
+    for name, text in passing.items():
+        document = documents[name]
+        bonus = best * fit(dates, day_of(document.time_ms)) if dates else 0.0
+        mine = author is not None and document.author == author
+        cued = document if when else replace(document, time_cue=False)
+        score = final_score(text, cued, weights, mine, bonus)
+        if score > 0 and name not in exclude:
+            found.append((-score, -document.time_ms, name))
     return [(name, -score) for score, _, name in sorted(found)[:limit]]

@@ -9,10 +9,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-import oracle
 import redis as client
 
+import oracle
 from omoide.connection import Connection
+from omoide.core.columns import stored_confidence
 from omoide.core.text import default_analyzer
 from omoide.model.schema import Certainty, DecayIndex, ModelSpec, Scope, TextIndex
 from omoide.ops.request import (
@@ -45,7 +46,12 @@ return out
 
 
 def note_spec(
-    *, ttl: float | None = None, pivot: int | None = 32, fingerprint: str = "shape-1", k1: float = 1.2, b: float = 0.9
+    *,
+    ttl: float | None = None,
+    pivot: int | None = 32,
+    fingerprint: str = "shape-1",
+    k1: float = 1.2,
+    b: float = 0.9,
 ) -> ModelSpec:
     """A model with every kind of index."""
     return ModelSpec(
@@ -76,9 +82,11 @@ def put(scope: Scope, name: str, text: str = "", **fields: Any) -> Put:
     return Put(scope, name, values, terms=words, length=sum(words.values()), **fields)
 
 
-def find(connection: Connection, scope: Scope, text: str, limit: int = 10, **more: Any) -> list[tuple[str, float]]:
+def find(
+    connection: Connection, scope: Scope, text: str, limit: int = 10, **more: Any
+) -> list[tuple[str, float]]:
     """(id, score) of the best records."""
-    terms = {word: 1.0 for word in text.split()}
+    terms = dict.fromkeys(text.split(), 1.0)
     reply = connection.store.execute(Search(scope, terms, limit, **more))
     return [(hit.record.id, hit.score) for hit in reply.hits]
 
@@ -100,11 +108,11 @@ class Mirror:
         reply = self.client.store.execute(put(self.scope, name, text, **fields))
         assert reply.status == "stored"
         words = Counter(text.split())
-        confidence = oracle.math.floor(0.5 * 65535 + 0.5)
+        confidence = stored_confidence(0.5)
         self.documents[name] = oracle.Document(
             words,
             sum(words.values()),
-            float(client_f32(fields.get("importance", 1.0))),
+            float(as_float32(fields.get("importance", 1.0))),
             confidence,
             fields["time_ms"],
             frozenset(("tag", tag) for tag in fields.get("tags", ())),
@@ -122,15 +130,13 @@ class Mirror:
         text = self.scope.spec.text
         assert text is not None
         for query in queries:
-            terms = {word: 1.0 for word in query.split()}
-            expected = oracle.search(
-                self.documents, terms, limit, k1=text.k1, b=text.b, pivot=text.pivot
-            )
+            terms = dict.fromkeys(query.split(), 1.0)
+            expected = oracle.search(self.documents, terms, limit, k1=text.k1, b=text.b, pivot=text.pivot)
             assert find(self.server, self.scope, query, limit) == expected
             assert find(self.client, self.scope, query, limit) == expected
 
 
-def client_f32(value: float) -> float:
+def as_float32(value: float) -> float:
     """The nearest float32."""
     import numpy as np
 

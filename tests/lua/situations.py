@@ -61,7 +61,9 @@ def _filled(connection: Connection, scope: Scope, **common: Any) -> None:
 
 def _due(connection: Connection, scope: Scope, count: int) -> None:
     for number in range(count):
-        connection.store.execute(put(scope, f"due {number}", "the due likes fish", ttl_ms=1, entities=("Bob",)))
+        connection.store.execute(
+            put(scope, f"due {number}", "the due likes fish", ttl_ms=1, entities=("Bob",))
+        )
     time.sleep(0.003)
 
 
@@ -245,7 +247,12 @@ def observe(connection: Connection, keys: Keys) -> Any:
     _filled(connection, scope)
     return Observe(
         scope,
-        (Evidence("1", 1, 0, True, True), Evidence("2", 0, 2), Evidence("3", touch=True), Evidence("nobody", 1)),
+        (
+            Evidence("1", 1, 0, True, True),
+            Evidence("2", 0, 2),
+            Evidence("3", touch=True),
+            Evidence("nobody", 1),
+        ),
         turn="turn",
         linked=("1", "2", "3"),
         link=1.0,

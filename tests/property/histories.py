@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 import oracle
-
 from omoide import (
     AutoKeyField,
     BM25Field,
@@ -35,16 +34,25 @@ from omoide import (
     TagField,
 )
 from omoide.connection import Connection
+from omoide.errors import StoreError
 from omoide.model.instance import spec_of
 from omoide.model.schema import Scope
+from omoide.ops import reindex
 from omoide.ops import request as ask
+from omoide.ops.run import run
 from omoide.ops.save import prepare
 
-WORDS = [f"{a}{b}" for a in ("bor", "dal", "fen", "gur", "kil", "mov") for b in ("ak", "im", "od", "up", "yx")]
+WORDS = [
+    f"{a}{b}" for a in ("bor", "dal", "fen", "gur", "kil", "mov") for b in ("ak", "im", "od", "up", "yx")
+]
 TAGS = ("red", "green")
+NAMES = ("Caroline", "Melanie")
 SHARED = ("shared-1", "shared-2", "shared-3")
 TEXT_WORDS = (1, 60)
+EVIDENCE = ((1.0, 0.0), (0.5, 0.0), (0.0, 0.25), (0.0, 2.0))
 SOON = 0.004
+
+reindex.PAGE = 20  # so that writes come between the pages of a small partition
 
 
 class Story(Model):
@@ -169,7 +177,9 @@ class Writer:
         if not names:
             return
         pieces = tuple(
-            ask.Evidence(name, *self.random.choice([(1.0, 0.0), (0.5, 0.0), (0.0, 0.25), (0.0, 2.0)]), touch=True)
+            ask.Evidence(
+                name, *self.random.choice([(1.0, 0.0), (0.5, 0.0), (0.0, 0.25), (0.0, 2.0)]), touch=True
+            )
             for name in names
         )
         reply = self.store.execute(ask.Observe(self.scope, pieces, linked=tuple(names), link=1.0))
@@ -199,7 +209,9 @@ class Writer:
             name = hit.record.id
             if name.startswith(f"{self.agent}-{self.name}-"):
                 assert name in self.known, "a record that was deleted before"
-                assert hit.record.values["content"] == self.known[name].content, "an older version of a record"
+                assert hit.record.values["content"] == self.known[name].content, (
+                    "an older version of a record"
+                )
 
     # ---- parts
 
@@ -216,7 +228,7 @@ class Writer:
         return Story(
             story_id=name,
             agent_id=self.agent,
-            content=" ".join(words),
+            content=" ".join(words + [name for name in NAMES if self.random.random() < 0.2]),
             importance=self.random.choice([0.0, 0.1, 0.3, 0.5, 0.9, 1.0]),
             tags={tag for tag in TAGS if self.random.random() < 0.3},
             session_id=self.random.choice([None, "s1", "s2"]),
@@ -254,25 +266,16 @@ def query(source: random.Random) -> dict[str, float]:
 
 
 def rebuild(connection: Connection, agent: str) -> int:
-    """One whole rebuild of the partition; the live records it ended with, 0 for no partition."""
-    store, scope = connection.store, Scope(SPEC, (agent,))
-    state = store.execute(ask.BeginReindex(scope))
-    if not state.token:
+    """One whole rebuild of the partition; the live records it ended with, 0 for no partition.
+
+    A partition all of whose records expire goes with its keys, and a rebuild under way goes with it.
+    """
+    try:
+        return run(reindex.rebuild(Story, Scope(SPEC, (agent,))), connection.store)
+    except StoreError as error:
+        if type(error) is not StoreError:
+            raise
         return 0
-    cursor = state.cursor
-    while cursor:
-        page = store.execute(ask.Page(scope, cursor, 20))
-        stories = [Story.from_record(record) for record in page.records]
-        store.execute(
-            ask.CopyRecords(
-                scope,
-                state.token,
-                tuple(record.row for record in page.records),
-                tuple(put_of(story) for story in stories),
-            )
-        )
-        cursor = page.cursor
-    return store.execute(ask.FinishReindex(scope, state.token))
 
 
 def watch(connection: Connection, agent: str, tombstones: list[Tombstones], stop: threading.Event) -> int:
@@ -294,7 +297,11 @@ def watch(connection: Connection, agent: str, tombstones: list[Tombstones], stop
 
 
 def documents(
-    connection: Connection, agent: str, known: Mapping[str, Known], said: Mapping[str, set[str]], ids: set[str]
+    connection: Connection,
+    agent: str,
+    known: Mapping[str, Known],
+    said: Mapping[str, set[str]],
+    ids: set[str],
 ) -> dict[str, oracle.Document]:
     """Every record that is not erased yet (`ids`: those the store has), as the oracle takes it."""
     alive = {name for name, one in known.items() if one.gone_at is None}
@@ -325,7 +332,9 @@ def agree(
     for match, options in _filters(source, whole):
         terms = query(source)
         reply = store.execute(ask.Search(scope, terms, 10, match))
-        assert [(hit.record.id, hit.score) for hit in reply.hits] == oracle.search(whole, terms, 10, **options)
+        assert [(hit.record.id, hit.score) for hit in reply.hits] == oracle.search(
+            whole, terms, 10, **options
+        )
         seen = {name: one for name, one in whole.items() if oracle.matches(name, one, **options)}
         assert store.execute(ask.Count(scope, match)) == len(seen)
         newest = sorted(seen, key=lambda name: (-seen[name].time_ms, name))

@@ -24,7 +24,7 @@ from omoide.ops import request as ask
 from omoide.testing import ValkeyServer
 
 FULL = os.environ.get("OMOIDE_FULL") == "1"
-THREADED = 900 if FULL else int(os.environ.get("N", 20))
+THREADED = 900 if FULL else 20
 PROCESSES = 100 if FULL else 5
 WRITERS = 4
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from omoide.errors import CorruptRecordError
@@ -45,6 +45,8 @@ DEAD = 1
 SUPERSEDED = 2
 TIME_CUE = 4
 SUSPECT = 8
+
+_MOST_CHANGED = 4_096
 
 _ROW = struct.Struct(ATTRIBUTE)
 _ATTRIBUTE_TYPE = [
@@ -115,12 +117,14 @@ class Columns:
     array itself and go stale when it grows. Not safe for a writer beside readers; the owner locks.
     """
 
-    __slots__ = ("_attributes", "_bytes", "_intervals", "next")
+    __slots__ = ("_attributes", "_bytes", "_changed", "_intervals", "_watched", "next")
 
     def __init__(self, *, intervals: bool = False) -> None:
         import numpy as np
 
         self.next = 1
+        self._watched = False
+        self._changed: list[int] | None = []
         self._attributes: NDArray[Any] = np.zeros(64, np.dtype(_ATTRIBUTE_TYPE))
         self._attributes["flags"][0] = DEAD
         self._bytes = self._attributes.view(np.uint8).data
@@ -157,10 +161,29 @@ class Columns:
         self._attributes[index] = changed
         if spans is not None and self._intervals is not None:
             self._intervals[index] = spans
+        self._note(index)
 
     def kill(self, rows: Sequence[int] | Rows) -> None:
         """Flag rows as dead."""
-        self._attributes["flags"][self._index(rows)] |= DEAD
+        index = self._index(rows)
+        self._attributes["flags"][index] |= DEAD
+        self._note(index)
+
+    def watch(self) -> None:
+        """Note from now on which rows change, for one follower."""
+        self._watched, self._changed = True, []
+
+    def take_changed(self) -> list[int] | None:
+        """The rows changed since the last call, maybe repeated; None when they are too many to tell."""
+        changed, self._changed = self._changed, []
+        return changed
+
+    def _note(self, rows: Rows) -> None:
+        if self._watched and self._changed is not None:
+            if len(self._changed) + len(rows) > _MOST_CHANGED:
+                self._changed = None
+            else:
+                self._changed += rows.tolist()
 
     def row(self, row: int) -> Attributes:
         """One row, without numpy's overhead. Cost: about 0.4 us."""
@@ -218,6 +241,22 @@ class Columns:
             mask &= (expires == 0) | (expires > now_ms)
             mask &= (spans["valid_from"] <= now_ms) & ((until == 0) | (until > now_ms))
         return mask
+
+    def unchanged(self, now_ms: int) -> tuple[float, float]:
+        """The half-open span of instants, `now_ms` among them, in which the same rows are visible.
+
+        Cost: O(rows) with intervals.
+        """
+        import numpy as np
+
+        low, high = -math.inf, math.inf
+        if self._intervals is not None:
+            for name in ("expires", "valid_from", "valid_to"):
+                ends = self._intervals[name][: self.next]
+                passed = ends <= now_ms
+                low = max(low, int(ends.max(initial=0, where=passed)))
+                high = min(high, int(ends.min(initial=np.iinfo(np.int64).max, where=~passed)))
+        return low, high
 
     def within(self, rows: Rows | slice, ranges: Ranges) -> Mask:
         """bool[n]: which of `rows` lie in all `ranges`."""
@@ -280,6 +319,10 @@ class Filter:
         """Whether only death can take a row out."""
         chosen = self.allowed is not None or self.ranges is not None or len(self.excluded) > 0
         return not chosen and not self.columns.has_intervals
+
+    def including_excluded(self) -> Filter:
+        """The same rule without exclusions."""
+        return self if not len(self.excluded) else replace(self, excluded=())
 
     def matching(self) -> Rows:
         """Every row that counts, ascending. Cost: O(rows), or O(allowed)."""

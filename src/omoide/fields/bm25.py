@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
 from omoide.errors import ModelError
 from omoide.model.defaults import Defaults
 from omoide.model.draft import Draft
@@ -32,9 +33,11 @@ class BM25Field(Field[str]):
             model has them.
         language, stop_words, stem: Options of the analyzer (`omoide.core.text.Analyzer`).
         k1, b, pivot: Constants of the weight; `pivot=None` normalises by the live average length.
+        ranking: What each arm of the ranking adds (`omoide.core.arms.RankWeights`).
 
     At most `Defaults.text_terms` (2,048) distinct terms of a memory are indexed; an outcome says how
-    many were left out. The author's name is indexed as more terms of the memory.
+    many were left out. The author's name is indexed as more terms of the memory, and filed whole and by its
+    first word, so that a query that names the author is told from one that says the word.
     """
 
     stored: ClassVar[bool] = False
@@ -53,6 +56,7 @@ class BM25Field(Field[str]):
         k1: float = 1.2,
         b: float = 0.9,
         pivot: int | None = 32,
+        ranking: RankWeights = DEFAULT_WEIGHTS,
     ) -> None:
         super().__init__(default="")
         if not (0.0 <= k1 <= 100.0 and 0.0 <= b <= 1.0 and (pivot is None or pivot >= 1)):
@@ -61,6 +65,7 @@ class BM25Field(Field[str]):
         self.session, self.author, self.time = session, author, time
         self.language, self.stop_words, self.stem = language, stop_words, stem
         self.k1, self.b, self.pivot = k1, b, pivot
+        self.ranking = ranking
 
     def __set__(self, instance: object, value: str) -> None:
         raise self.error(type(instance).__name__, f"is derived from {' and '.join(self.source)}")
@@ -84,9 +89,10 @@ class BM25Field(Field[str]):
             raise ModelError(f"{model}.{self.name}: time must name a DatetimeField, {self.time!r} is none")
 
     def describe(self, model: str, defaults: Defaults) -> TextIndex:
-        return TextIndex(self.name, self.source, self._analyzer(model), self.k1, self.b, self.pivot)
+        return TextIndex(self.name, self.source, self._analyzer(model), self.k1, self.b, self.pivot, self.ranking)
 
     def entries(self, draft: Draft, instance: Instance) -> None:
+        from omoide.core.arms import authors
         from omoide.core.text.cues import has_time_cue
 
         spec = spec_of(type(instance))
@@ -103,6 +109,8 @@ class BM25Field(Field[str]):
         draft.length = counts.length
         draft.left_out = counts.left_out
         draft.time_cue = has_time_cue(text)
+        if draft.author:
+            draft.exact += ((authors.FIELD, name) for name in authors.called(draft.author))
 
     def _analyzer(self, model: str) -> Analyzer:
         from omoide.core.text import Analyzer, default_analyzer

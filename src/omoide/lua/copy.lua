@@ -27,12 +27,12 @@ return atomically(function()
     local _, confidence, _, base, _, _, version, time =
       unpack_bytes('<I2I2I4fI4I4I4i8', call('GETRANGE', P.a, plan.row * 32, plan.row * 32 + 31))
     local expires = call('ZSCORE', P.e, plan.row)
-    local old_foot = call('HGET', P.f, plan.row)
-    plan.operation = string.sub(old_foot, 1, 16)
+    local before = footprint_of(P, plan.row)
+    plan.operation = before.operation
     local row = put(S, G, plan, foot, foot_bytes, body, {
       version = version, confidence = confidence, time = time, statistics = call('HGET', P.c, plan.row) or nil,
       touched = touched(plan.row, base), expires = expires and tonumber(expires) or nil,
-      evicted = unpack_bytes('<I2', old_foot, 17), copied = true,
+      evicted = before.evicted, earlier = before.earlier, copied = true,
     }, now)
     copy_edges(P, plan.row, S, row)
     result = 1

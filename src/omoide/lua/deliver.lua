@@ -34,6 +34,7 @@ return atomically(function()
     count_accesses(P, rows, now)
     if S then count_accesses(S, copies, now) end
   end
+  expire_at(P.c, H['until'])
   if plan.turn ~= '' and #there > 0 then begin_turn(P, plan.turn, there, now, plan.ttl) end
   return #there
 end)

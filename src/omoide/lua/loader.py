@@ -24,7 +24,7 @@ from importlib.resources import files
 from omoide.errors import ModelError
 
 READ_ONLY = frozenset(
-    {"column", "count", "fetch", "get", "order", "page", "rank", "records", "spread", "top", "turn"}
+    "column count fetch get ids order page place rank records spread top turn vocabulary".split()
 )
 _HEADER = re.compile(r"^-- (?:(KEYS|ARGV|Returns|Cost|Include): ?)?(.*)$")
 

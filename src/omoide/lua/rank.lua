@@ -1,18 +1,22 @@
 -- rank: the server reader: score, filter and return the best records in one call
 -- KEYS: head
 -- ARGV: plan (MessagePack map: terms, weights, k1, b, pivot (0: live average), limit, must (terms that have to hold),
---   exclude ids, time, importance, confidence (half-open ranges, lists of low and high), budget, looks)
--- Returns: now, live, matched, list of score, text per hit, records, fingerprint | `too_many`, postings | nothing for no partition
--- Cost: O(postings of the terms), at most `budget`; at most `looks` attribute rows
--- Include: records
+--   exclude ids, time, importance, confidence (half-open ranges, lists of low and high, rounded as stored), budget, looks,
+--   session (field, or none), borrow (postings up to which neighbours count), strict, names (terms of names), dates
+--   (lists of year, month, day, 0 for none), when, ranking (map of near, far, gate, author, date, cue, importance, confidence))
+-- Returns: now, live, matched, list of score, text per hit, records, fingerprint, skipped arms, terms nobody has, gen, next
+--   | `too_many`, postings | nothing for no partition
+-- Cost: O(postings of the terms), at most `budget`; at most `looks` attribute rows; with dates O(rows), at most `looks`
+-- Include: records sessions dates
 --
--- The arithmetic is that of core/bm25.py, operation by operation: idf and weight are rounded to
--- multiples of 2^-20, so that a sum of them is exact in any order.
+-- The arithmetic is that of core/bm25.py and core/arms/formula.py, operation by operation. With `strict` an arm that
+-- would cost too much gives `too_many`; without, it is skipped and named.
 local plan = cmsgpack.unpack(ARGV[1])
 local H = glance(P)
 if not H then return {} end
 check_companions(P, H)
-local floor, unpack_bytes = math.floor, struct.unpack
+local floor, unpack_bytes, max = math.floor, struct.unpack, math.max
+local W, now = plan.ranking, clock()
 local function round20(x) return floor(x * 1048576 + 0.5) / 1048576 end
 
 local TF_LEVELS = { 1, 2, 3, 4, 5, 6, 8, 12 }
@@ -31,87 +35,202 @@ local table_ = setmetatable({}, {
   end,
 })
 
-local tails, postings = hmget(P.t, plan.terms), 0
+local function live_in(tail)
+  if not tail then return 0 end
+  local _, _, _, _, live = parse_tail(tail)
+  return live
+end
+
+local tails, matching, postings, unknown = hmget(P.t, plan.terms), 0, 0, {}
 for i = 1, #plan.terms do
-  if tails[i] then
-    local _, _, _, _, live = parse_tail(tails[i])
-    postings = postings + live
-  end
+  local live = live_in(tails[i])
+  matching = matching + live
+  if live == 0 then unknown[#unknown + 1] = i - 1 end
 end
-for _, tail in ipairs(hmget(P.t, plan.must)) do
-  if tail then
-    local _, _, _, _, live = parse_tail(tail)
-    postings = postings + live
-  end
+postings = matching
+for _, terms in ipairs({ plan.must, plan.names }) do
+  for _, tail in ipairs(hmget(P.t, terms)) do postings = postings + live_in(tail) end
 end
-if postings > plan.budget then return { 'too_many', postings } end
+local function too_many() return { 'too_many', postings } end
+if postings > plan.budget then return too_many() end
+
+local skipped = {}
+local function skip(arm)
+  skipped[#skipped + 1] = arm
+  return not plan.strict
+end
+
+local borrowing = plan.session and plan.session ~= '' and (W.near > 0 or W.far > 0)
+if borrowing and matching > plan.borrow then
+  borrowing = false
+  if not skip('neighbours') then return too_many() end
+end
+local dated = #plan.dates > 0 and W.date > 0
+if dated and H.next > plan.looks then
+  dated = false
+  if not skip('date') then return too_many() end
+end
 
 local allowed = rows_with(P, plan.must)
 local text = {} -- row -> sum
 
-local function add(data, idf)
-  local products = setmetatable({}, {
-    __index = function(self, code)
-      self[code] = idf * table_[code]
-      return self[code]
-    end,
-  })
-  local function one(x)
+-- Own weights of a term, added up at once where nothing is lent
+local function each_posting(data, one)
+  local function take(x)
     if x > 0 then
       local code = x % 1024
-      local row = (x - code) / 1024
-      if not allowed or allowed[row] then text[row] = (text[row] or 0) + products[code] end
+      one((x - code) / 1024, code)
     end
   end
   local eights = #data - #data % 32
   for at = 1, eights, 32 do
     local a, b, c, d, e, f, g, h = unpack_bytes('>I4I4I4I4I4I4I4I4', data, at)
-    one(a) one(b) one(c) one(d) one(e) one(f) one(g) one(h)
+    take(a) take(b) take(c) take(d) take(e) take(f) take(g) take(h)
   end
-  for at = eights + 1, #data, 4 do one((unpack_bytes('>I4', data, at))) end
+  for at = eights + 1, #data, 4 do take((unpack_bytes('>I4', data, at))) end
 end
 
+local idfs, own = {}, {} -- own: per term row -> weight, only when neighbours borrow
 for i = 1, #plan.terms do
   if tails[i] then
-    local _, _, _, _, df = parse_tail(tails[i])
+    local df = live_in(tails[i])
     local idf = round20(plan.weights[i] * math.log((H.n - df + 0.5) / (df + 0.5) + 1))
-    add(postings_since(P, plan.terms[i], tails[i], 0), idf)
+    local data = postings_since(P, plan.terms[i], tails[i], 0)
+    if borrowing then
+      local weights = {}
+      idfs[#idfs + 1], own[#own + 1] = idf, weights
+      each_posting(data, function(row, code) weights[row] = table_[code] end)
+    else
+      local products = setmetatable({}, {
+        __index = function(self, code)
+          self[code] = idf * table_[code]
+          return self[code]
+        end,
+      })
+      each_posting(data, function(row, code)
+        if not allowed or allowed[row] then text[row] = (text[row] or 0) + products[code] end
+      end)
+    end
   end
 end
 
-local now = clock()
+-- What neighbours lend: per term the greatest of own and lent, then the sum
+local function borrow()
+  local matched = {}
+  for i = 1, #own do
+    for row in pairs(own[i]) do matched[row] = true end
+  end
+  local links = links_of(matched, plan.session, now, plan.looks)
+  if not links then
+    if not skip('neighbours') then return false end
+    links = {}
+  end
+  local function share(reach, length) return round20(reach * (length <= W.gate and 1 or W.gate / length)) end
+  local reaches = { W.near, W.near, W.far, W.far }
+  for i = 1, #own do
+    local used = {}
+    for row, weight in pairs(own[i]) do
+      used[row] = max(used[row] or 0, weight)
+      local around = links[row] or {}
+      for at = 1, 4 do
+        local other = around[at]
+        if other then
+          local lent = round20(share(reaches[at], attributes[other][3]) * weight)
+          used[other] = max(used[other] or 0, lent)
+        end
+      end
+    end
+    for row, weight in pairs(used) do
+      if not allowed or allowed[row] then text[row] = (text[row] or 0) + idfs[i] * weight end
+    end
+  end
+  return true
+end
+if borrowing and not borrow() then return too_many() end
+
+-- The ordinal of the one author whom the names belong to, when there is another author
+local function author_named()
+  local named
+  for _, name in ipairs(plan.names) do
+    for row in pairs(rows_with(P, { name })) do
+      local author = attributes[row][6]
+      if author > 0 and named and author ~= named then return 0 end
+      if author > 0 then named = author end
+    end
+  end
+  if not named then return 0 end
+  for first = 1, H.next - 1, 1024 do
+    local column = redis.call('GETRANGE', P.a, first * 32, (first + 1023) * 32 + 31)
+    for at = 1, #column, 32 do
+      local flags, _, _, _, _, author = unpack_bytes('<I2I2I4fI4I4', column, at)
+      if author > 0 and author ~= named and flags % 2 == 0 then return named end
+    end
+  end
+  return 0
+end
+local author = W.author ~= 1 and #plan.names > 0 and author_named() or 0
+
+local function within(range, value)
+  return not range or ((not range[1] or value >= range[1]) and (not range[2] or value < range[2]))
+end
+
+local looks = 0
+-- Whether a row is visible and passes the filters
+local passing = setmetatable({}, {
+  __index = function(self, row)
+    looks = looks + 1
+    local held = attributes[row]
+    local ok = held[1] % 2 == 0 and (not allowed or allowed[row] or false) and within(plan.time or nil, held[8])
+      and within(plan.importance or nil, held[4]) and within(plan.confidence or nil, held[2] / 65535)
+      and not expired(P, row, now)
+    self[row] = ok
+    return ok
+  end,
+})
+
+local best_text, fit = 0, nil
+if dated then
+  fit = fits_of(plan.dates)
+  for row, sum in pairs(text) do
+    if sum > best_text and passing[row] then best_text = sum end
+  end
+  for row = 1, H.next - 1 do
+    if not text[row] and attributes[row][1] % 2 == 0 and fit(attributes[row][8]) > 0 then text[row] = 0 end
+  end
+end
 for i = 1, #plan.exclude do
   local row = redis.call('HGET', P.m, plan.exclude[i])
   if row then text[tonumber(row)] = nil end
 end
 
-local function within(range, value)
-  return not range or ((not range[1] or value >= range[1]) and (not range[2] or value < range[2]))
-end
-local time_range, importance_range, confidence_range = plan.time or nil, plan.importance or nil, plan.confidence or nil
-
--- Final score and time of a row, or nil when a filter or its expiry hides it
-local function judge(row, sum)
-  local _, confidence, _, importance, _, _, _, time =
-    unpack_bytes('<I2I2I4fI4I4I4i8', redis.call('GETRANGE', P.a, row * 32, row * 32 + 31))
-  local share = confidence / 65535
-  if not (within(time_range, time) and within(importance_range, importance) and within(confidence_range, share)) then return nil end
-  if expired(P, row, now) then return nil end
-  if importance < 0 then importance = 0 elseif importance > 1 then importance = 1 end
-  return sum * (0.85 + 0.15 * importance) * (0.8 + 0.2 * share), time
+local bonus = W.date * best_text
+local function final(row, sum)
+  local held = attributes[row]
+  local total = sum
+  if author > 0 and held[6] == author then total = total * W.author end
+  if fit then total = total + bonus * fit(held[8]) end
+  if plan.when and floor(held[1] / 4) % 2 == 1 then total = total * W.cue end
+  local importance = max(0, math.min(held[4], 1))
+  return total * ((1 - W.importance) + W.importance * importance) * ((1 - W.confidence) + W.confidence * (held[2] / 65535))
 end
 
--- The multiplier is at most 1: `limit` final scores give a bar, and only a text score at or above it
--- needs a look. The first look goes to the `limit` best text scores.
+-- At least the score that a sum can come to
+local function bound(sum)
+  if author > 0 then sum = sum * W.author end
+  if fit then sum = sum + bonus end
+  return (plan.when and sum * W.cue or sum) * (1 + 1e-12)
+end
+
+-- `limit` scores give a bar, and only what its bound lifts over the bar needs a look. The first looks go to the
+-- `limit` best sums.
 local judged, best, found, bar, trim_at = {}, {}, 0, -1, plan.limit
-local looks = 0
 
 local function look(row, sum)
-  judged[row], looks = true, looks + 1
-  local score, time = judge(row, sum)
-  if not score or score < bar then return end
+  judged[row] = true
+  local score = passing[row] and final(row, sum)
+  if not score or score <= 0 or score < bar then return end
   found = found + 1
-  best[found] = { score, time, row }
+  best[found] = { score, attributes[row][8], row }
   if found >= trim_at then
     table.sort(best, function(a, b) return a[1] > b[1] end)
     bar = best[plan.limit][1]
@@ -119,11 +238,11 @@ local function look(row, sum)
       best[found] = nil
       found = found - 1
     end
-    trim_at = 2 * math.max(found, plan.limit)
+    trim_at = 2 * max(found, plan.limit)
   end
 end
 
-local leaders, held, matched = {}, 0, 0 -- the best text scores, ascending
+local leaders, held, matched = {}, 0, 0 -- the best sums, ascending
 for row, sum in pairs(text) do
   matched = matched + 1
   if held < plan.limit or sum > text[leaders[1]] then
@@ -143,26 +262,20 @@ for row, sum in pairs(text) do
 end
 for i = held, 1, -1 do look(leaders[i], text[leaders[i]]) end
 for row, sum in pairs(text) do
-  if sum >= bar and not judged[row] then
-    if looks >= plan.looks then return { 'too_many', postings } end
+  if not judged[row] and bound(sum) >= bar then
+    if looks >= plan.looks then return too_many() end
     look(row, sum)
   end
 end
 
-local ids = setmetatable({}, {
-  __index = function(self, row)
-    self[row] = cmsgpack.unpack(string.sub(redis.call('HGET', P.f, row), 19))[1]
-    return self[row]
-  end,
-})
 table.sort(best, function(a, b)
   if a[1] ~= b[1] then return a[1] > b[1] end
   if a[2] ~= b[2] then return a[2] > b[2] end
-  return a[3] ~= b[3] and ids[a[3]] < ids[b[3]]
+  return a[3] ~= b[3] and bytes_less(ids[a[3]], ids[b[3]])
 end)
 local scores, winners = {}, {}
 for i = 1, math.min(plan.limit, found) do
   scores[2 * i - 1], scores[2 * i] = string.format('%.17g', best[i][1]), string.format('%.17g', text[best[i][3]])
   winners[i] = best[i][3]
 end
-return { now, H.n, matched, scores, read_records(P, winners), H.fingerprint }
+return { now, H.n, matched, scores, read_records(P, winners), H.fingerprint, skipped, unknown, H.gen, H.next }

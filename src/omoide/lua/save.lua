@@ -12,6 +12,17 @@ plan.operation, plan.statistics = ARGV[4], ARGV[5] ~= '' and ARGV[5] or nil
 local function attributes_of(row) return call('GETRANGE', P.a, row * 32, row * 32 + 31) end
 local function version_of(row) return (unpack_bytes('<I4', attributes_of(row), 21)) end
 
+-- How many writes of the record ago this operation was done, and what it evicted; nil when it is new.
+local function done_before(before)
+  if before.operation == plan.operation then return 0, before.evicted end
+  local wanted = hex(plan.operation)
+  for at = 1, #before.earlier, EARLIER do
+    if string.sub(before.earlier, at, at + 31) == wanted then
+      return (at - 1) / EARLIER + 1, tonumber(string.sub(before.earlier, at + 32, at + 35), 16)
+    end
+  end
+end
+
 -- What stands in the way: a lost race, a taken id, a record that was deleted.
 local function refusal(old)
   local version = old and version_of(old) or 0
@@ -38,11 +49,13 @@ local function evict(H, S, G, row, erased)
   return evicted
 end
 
--- What an update keeps: the statistics and, unless it names a time, the time of the first save.
-local function carried(old)
-  if not old then return { version = 1 } end
+-- What an update keeps: the statistics, the operations before and, unless it names a time, the time of the first save.
+local function carried(old, before)
+  if not old then return { version = 1, earlier = '' } end
+  local operations = hex(before.operation .. pack('>I2', before.evicted)) .. before.earlier
   local _, confidence, _, _, _, _, version, time = unpack_bytes('<I2I2I4fI4I4I4i8', attributes_of(old))
-  return { version = version + 1, confidence = confidence, time = time, statistics = call('HGET', P.c, old) or nil }
+  return { version = version + 1, confidence = confidence, time = time, statistics = call('HGET', P.c, old) or nil,
+    earlier = string.sub(operations, 1, EARLIER_BYTES) }
 end
 
 return atomically(function()
@@ -50,11 +63,12 @@ return atomically(function()
   local H = open(P, plan)
   require_shape(H, plan)
   local old = call('HGET', P.m, plan.id)
-  if old then
-    local before = footprint_of(P, old)
-    if before.operation == plan.operation then
-      local version = version_of(old)
-      return { 'repeated', version, version == 1 and 1 or 0, before.evicted, '' }
+  local before = old and footprint_of(P, old)
+  if before then
+    local ago, evicted = done_before(before)
+    if ago then
+      local version = version_of(old) - ago
+      return { 'repeated', version, version == 1 and 1 or 0, evicted, '' }
     end
   end
   local S, G = open_shadow(P, H, now)
@@ -82,22 +96,27 @@ return atomically(function()
     if #erased > 0 then close_both(P, H, S, G) end
     return refused
   end
-  local carry = carried(old)
+  local carry = carried(old, before)
   local row, attributes, interval = put(P, H, plan, foot, foot_bytes, body, carry, now)
   if old then
     move_edges(P, tonumber(old), row)
     erase(P, H, old)
     erased[#erased + 1] = old
   end
+  local new
   if S then
     local copy = call('HGET', S.m, plan.id)
     carry.copied = true
-    local new = put(S, G, plan, foot, foot_bytes, body, carry, now)
+    new = put(S, G, plan, foot, foot_bytes, body, carry, now)
     if copy then erase(S, G, copy) end
     copy_edges(P, row, S, new)
   end
   local evicted = evict(H, S, G, row, erased)
-  if evicted > 0 then hset(P.f, row, plan.operation .. pack('<I2', evicted) .. foot_bytes) end
+  if evicted > 0 then
+    local footprint = footprint_bytes(plan.operation, evicted, foot_bytes, carry.earlier)
+    hset(P.f, row, footprint)
+    if S then hset(S.f, new, footprint) end
+  end
   close_both(P, H, S, G)
   return { 'stored', carry.version, old and 0 or 1, evicted, '', H.gen, H.v, row, H.next, H.n, H.sdl, log_end(P, H), now,
     attributes, interval, table.concat(erased, ',') }

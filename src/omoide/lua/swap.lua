@@ -10,7 +10,8 @@ return atomically(function()
   local S, G
   if H then S, G = open_shadow(P, H, now) end
   if not S or H.shadow ~= ARGV[1] then return -1 end
-  if G.n ~= H.n then error('CORRUPT the rebuilt partition holds another number of records', 0) end
+  local function visible(Q, head) return head.n - call('ZCOUNT', Q.e, '-inf', now) end
+  if visible(S, G) ~= visible(P, H) then error('CORRUPT the rebuilt partition holds another number of records', 0) end
   G.v, G.shadow, G.lease = H.v, '', 0
   close(S, G)
   hdel(S.h, 'copied')

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
+
 if TYPE_CHECKING:
     from omoide.core.text import Analyzer
     from omoide.model.field import Field
@@ -20,6 +22,7 @@ class TextIndex:
     """The BM25 index of a model: which fields feed it and the constants of the weight.
 
     `pivot` is the length, in terms, at which length normalisation starts (None: the live average).
+    `ranking` weighs the arms. Neither shapes what is stored.
     """
 
     name: str
@@ -28,6 +31,7 @@ class TextIndex:
     k1: float = 1.2
     b: float = 0.9
     pivot: int | None = 32
+    ranking: RankWeights = DEFAULT_WEIGHTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from omoide.core.arms.weights import RankWeights
+from omoide.core.explanation import Part
+from omoide.core.text.cues import PartialDate
 from omoide.model.schema import Scope
 
 R = TypeVar("R", covariant=True)
@@ -216,9 +219,12 @@ EVERYTHING = Match()
 
 @dataclass(frozen=True, slots=True)
 class Search(Request["SearchReply"]):
-    """Rank a partition by text.
+    """Rank a partition by text and by what else the query tells.
 
-    `terms`: query term -> weight, at most 64. `explain` asks for the parts of each score.
+    `terms`: query term -> weight, at most 64. `explain` asks for the parts of each score. `names`: words of
+    the query that may name an author. `dates`: (year, month, day), None for what was not said. `when`: it asks
+    for a time. `ranking`: weights of the arms, None for the model's. `about`: an id of which to tell why it is
+    where it is, or why it does not come; implies `explain`.
     """
 
     scope: Scope
@@ -226,30 +232,61 @@ class Search(Request["SearchReply"]):
     limit: int = 10
     match: Match = EVERYTHING
     explain: bool = False
+    names: tuple[str, ...] = ()
+    dates: tuple[PartialDate, ...] = ()
+    when: bool = False
+    ranking: RankWeights | None = None
+    about: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One ranked record. `score` is final, `text` the BM25 sum before multipliers.
+    """One ranked record. `score` is final, `text` the sum over terms before the other arms.
 
-    `parts` (only when explained) maps a named part to its value; terms are `term:<term>`.
+    Only when explained: `tree` holds the parts that make the score, `parts` the value of each by name
+    (terms are `term:<term>`), `place` among all that match, and `place_by_text` by the words of its own
+    alone (1 is best, 0 for none).
     """
 
     record: Record
     score: float
     text: float
     parts: Mapping[str, float] = field(default_factory=dict)
+    tree: Part | None = None
+    place: int = 0
+    place_by_text: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Why a record is not among the hits.
+
+    `reason`: `found` (it is among them), `missing` (never stored, or erased), `expired` (or not valid now),
+    `filtered`, `unmatched` (nothing of the query applies to it), `outranked` (`score` is below `least`, that of
+    the last hit, or ties with it and comes later). `tree` explains a score.
+    """
+
+    reason: str
+    score: float = 0.0
+    least: float = 0.0
+    tree: Part | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SearchReply:
-    """Best first. `reader` is `client` or `server`; `round_trips` what it took; `live` all records."""
+    """Best first. `reader` is `client` or `server`; `round_trips` what it took; `live` all records.
+
+    `skipped` names arms that would have cost too much. `stand_ins`: word that no memory has -> the similar
+    ones searched instead. `about`: of the record asked about.
+    """
 
     hits: tuple[Hit, ...]
     reader: str
     round_trips: int
     live: int
     skipped: tuple[str, ...] = ()
+    stand_ins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    about: Absence | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,16 @@ otherwise. A query without terms asks the store nothing: it matches nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
+from omoide.core.arms.weights import RankWeights
+from omoide.core.text.cues import PartialDate
 from omoide.errors import QueryError
-from omoide.model.schema import Scope
+from omoide.model.schema import ModelSpec, Scope
 from omoide.ops.request import Deliver, Find, Hit, Increment, Match, Record, Search, SearchReply, Top
 from omoide.ops.run import Plan
 from omoide.types import Seconds
-
-if TYPE_CHECKING:
-    from omoide.core.text import Analyzer
 
 QUERY_REDACTED = "query_redacted"
 _OVERLAP = 512
@@ -29,12 +27,20 @@ _OVERLAP = 512
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A screened query. `cut`, `terms_cut`: characters and terms left out. `redacted`: spans removed."""
+    """A screened query.
+
+    `names`: its words that may name an author. `dates` it names. `when`: it asks for a time. `cut`,
+    `terms_cut`, `dates_cut`: characters, terms and dates left out. `redacted`: spans removed.
+    """
 
     terms: tuple[str, ...] = ()
     redacted: int = 0
     cut: int = 0
     terms_cut: int = 0
+    names: tuple[str, ...] = ()
+    dates: tuple[PartialDate, ...] = ()
+    dates_cut: int = 0
+    when: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +53,15 @@ class Ranking:
     live: int | None = None
     skipped: tuple[str, ...] = ()
     fallback: str | None = None
+    stand_ins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    about: Absence | None = None
 
 
-def screen(query: object, analyzer: Analyzer | None, *, max_chars: int, max_terms: int) -> Question:
+def screen(query: object, spec: ModelSpec, *, max_chars: int, max_terms: int) -> Question:
     """Cut, redact and analyse a query; pure.
 
-    The firewall sees a little beyond the cut, so that a secret astride it is recognised.
+    The firewall sees a little beyond the cut, so that a secret astride it is recognised. Names are looked for
+    where the model has authors, dates where it has a time.
 
     Raises:
         QueryError: the query is not a string.
@@ -62,12 +71,29 @@ def screen(query: object, analyzer: Analyzer | None, *, max_chars: int, max_term
         raise QueryError(f"a query is a string, not {type(query).__name__}")
     redaction = _redact(query[: max_chars + _OVERLAP])
     text = redaction[0][:max_chars]
-    terms = analyzer.query_terms(text) if analyzer is not None else []
-    return Question(
+    terms = spec.text.analyzer.query_terms(text) if spec.text is not None else []
+    question = Question(
         terms=tuple(terms[:max_terms]),
         redacted=redaction[1],
         cut=max(0, len(query) - max_chars),
         terms_cut=max(0, len(terms) - max_terms),
+    )
+    return question if spec.text is None else _read_further(question, text, spec)
+
+
+def _read_further(question: Question, text: str, spec: ModelSpec) -> Question:
+    """What a query says beyond its terms."""
+    from omoide.core.arms import authors
+    from omoide.core.arms.dates import MOST_DATES
+    from omoide.core.text import cues
+
+    dates = cues.dates_named(text) if spec.time is not None else []
+    return replace(
+        question,
+        names=tuple(authors.words_of(text)) if spec.author is not None else (),
+        dates=tuple(dates[:MOST_DATES]),
+        dates_cut=max(0, len(dates) - MOST_DATES),
+        when=cues.asks_when(text),
     )
 
 

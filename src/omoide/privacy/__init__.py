@@ -12,8 +12,8 @@ from functools import cache
 
 from omoide.privacy.normalise import plain
 from omoide.privacy.policy import Policy, RuleError, UserRule, allow_hash, allow_values, default_policy
-from omoide.privacy.scanner import BudgetError, Scan
-from omoide.privacy.verdict import CLEAN, Reason, Redaction, Verdict
+from omoide.privacy.scanner import Scan
+from omoide.privacy.verdict import CLEAN, BudgetError, Reason, Redaction, Verdict
 
 __all__ = [
     "Policy",

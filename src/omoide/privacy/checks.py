@@ -62,7 +62,9 @@ def _command(value: str) -> bool:
     if len(value) < 4 or is_documentation(value) or is_reference(value, quoted=False):
         return False
     if re.search(r"[\d!@#%^&*]", value) and re.search(r"[A-Za-z]", value):
-        return not re.fullmatch(r"[\d.:/]+(?:px|ms|mb|gb|s|m|k)?", value.lower()) and not value.startswith("-")
+        return not re.fullmatch(r"[\d.:/]+(?:px|ms|mb|gb|s|m|k)?", value.lower()) and not value.startswith(
+            "-"
+        )
     return len(value) >= 16 and transitions(value) > 0.2
 
 
@@ -83,6 +85,19 @@ def _hash(value: str) -> bool:
     return value.count("$") >= 3 and transitions(value) > 0.2
 
 
+def _jwt(value: str) -> bool:
+    """The header decodes to JSON; the placeholder marks of other tokens occur in honest payloads."""
+    head = decode_base64(value.split(".", 1)[0])
+    low = value.lower()
+    return b'"' in head and "xxxx" not in low and "..." not in low and transitions(value[-320:]) >= 0.18
+
+
+def _device(value: str) -> bool:
+    if is_documentation(value) or is_reference(value, quoted=False):
+        return False
+    return any(map(str.isdigit, value)) and any(map(str.isalpha, value))
+
+
 CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
     "random": is_random,
     "hex": is_hexadecimal_secret,
@@ -93,6 +108,8 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
     "mixed": _mixed,
     "transitions": lambda value: transitions(value) > 0.2,
     "hash": _hash,
+    "jwt": _jwt,
+    "device": _device,
     "base58check": base58check,
     "userpass": _userpass,
     "userinfo": _userinfo,

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 _OUTSIDE: Final = re.compile("[^\\x00-\\x7f\\u00c0-\\u024f]|[×÷]")
 _TABLE: Final = bytes(byte if byte >= 128 or 97 <= byte <= 122 else 32 for byte in range(256))
 
+
 class Hits(NamedTuple):
     """What occurs in a text."""
 
@@ -80,18 +81,33 @@ def fast_gate(words: Iterable[str], literals: Iterable[str], stems: Iterable[str
     inner = {stem.encode(): stem for stem in stems}
     names = {f" {word} ".encode(): word for word in words}
     entries = [*names, *inner]
-    automaton: Any = ahocorasick_rs.BytesAhoCorasick(entries, implementation=ahocorasick_rs.Implementation.DFA)
+    automaton: Any = ahocorasick_rs.BytesAhoCorasick(
+        entries, implementation=ahocorasick_rs.Implementation.DFA
+    )
     groups = _grouped(literals)
     values = [*names.values(), *inner.values()]
     first_stem = len(names)
 
     def look(low: str) -> Hits:
-        indexes = {index for index, _, _ in automaton.find_matches_as_indexes(b" " + letters_only(low) + b" ", overlapping=True)}
+        indexes = {
+            index
+            for index, _, _ in automaton.find_matches_as_indexes(
+                b" " + letters_only(low) + b" ", overlapping=True
+            )
+        }
         found = {values[index] for index in indexes if index < first_stem}
         _add_literals(low, groups, found)
         return Hits(found, {values[index] for index in indexes if index >= first_stem})
 
     return look
+
+
+def occurs(text: str, parts: Iterable[str]) -> bool:
+    """One of the parts is in the text. A plain loop: the hot paths ask this for every text."""
+    for part in parts:  # noqa: SIM110 - a generator costs more than the search
+        if part in text:
+            return True
+    return False
 
 
 def make_gate(words: Iterable[str], literals: Iterable[str], stems: Iterable[str]) -> Look:

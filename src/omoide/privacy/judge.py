@@ -22,27 +22,46 @@ from omoide.privacy.values import (
 
 _EDGES: Final = ".,;:!?)]}'\"`*>"
 _REFERENCE: Final = re.compile(
-    r"(?:[\[\](){}*.\-_/\\|,;:!?#=<>~+&^%$@]+|\$.{0,200}|%[a-z_]{1,60}%|<.{0,200}|\{.{0,200}|@[a-z_]{1,60}@?"
-    r"|!(?:vault|ref|sub|getatt|secret)\b.{0,200}|[\w.\-]{1,80}\.(?:txt|json|pem|key|ya?ml|py|ts|js|md|toml|env|crt|cfg|ini|html?|php|rb|go|rs|sh|png|svg|css)"
+    r"(?:[\[\](){}*.\-_/\\|,;:!?#=<>~+&^%$@]+|\$.{0,200}|%[a-z_]{1,60}%|<.{0,200}|\{.{0,200}"
+    r"|@[a-z_]{1,60}@?"
+    r"|!(?:vault|ref|sub|getatt|secret)\b.{0,200}|[\w.\-]{1,80}\.(?:txt|json|pem|key|ya?ml|py|ts|js|md|toml"
+    r"|env|crt|cfg|ini|html?|php|rb|go|rs|sh|png|svg|css)"
     r"|/[\w./\-]{1,200}|v?\d{1,4}(?:\.\d{1,6}){1,4}\w{0,8})$"
-    r"|(?:os|process|settings|self|secrets?|this|args|opts|options|params|req|request|data|response|res|event|ctx|context|app|env|body|user|props|state|payload|result|"
-    r"session|cookies|headers|credentials?|creds|vars|values|input|form|account|client|obj|item|row|import\.meta|config|cfg|conf|environment|module|window|global|local|var|each|data)\.[a-z_$]"
-    r"|(?:config|env|environ|params|settings|session|headers|cookies|data|secrets|getenv|vault|os\.environ)[\[(:_]"
-    r"|(?:str|string|bool|boolean|int|integer|float|bytes|optional|none|null|nil|true|false|undefined|any|object|dict|list|union|secretstr|field|varchar|char|text|number|uuid|buffer|uint8array)(?![a-z0-9])"
-    r"|https?://[^:@/\s]{1,200}(?:/|$)|\.{1,2}/|~/|arn:|op://|ssm:|kms:|ref\+|vault:|sm://|keyvault|@microsoft\.keyvault"
-    r"|(?:sealed|base64|bcrypt|argon2|md5|sha\d{1,3}|hashed|encrypted|protected|hidden|masked|pbkdf2|scrypt)(?![a-z0-9])"
+    r"|(?:os|process|settings|self|secrets?|this|args|opts|options|params|req|request|data|response|res"
+    r"|event|ctx|context|app|env|body|user|props|state|payload|result|"
+    r"session|cookies|headers|credentials?|creds|vars|values|input|form|account|client|obj|item|row"
+    r"|import\.meta|config|cfg|conf|environment|module|window|global|local|var|each|data)\.[a-z_$]"
+    r"|(?:config|env|environ|params|settings|session|headers|cookies|data|secrets|getenv|vault"
+    r"|os\.environ)[\[(:_]"
+    r"|(?:str|string|bool|boolean|int|integer|float|bytes|optional|none|null|nil|true|false|undefined|any"
+    r"|object|dict|list|union|secretstr|field|varchar|char|text|number|uuid|buffer|uint8array)(?![a-z0-9])"
+    r"|https?://[^:@/\s]{1,200}(?:/|$)|\.{1,2}/|~/|arn:|op://|ssm:|kms:|ref\+|vault:|sm://|keyvault"
+    r"|@microsoft\.keyvault"
+    r"|(?:sealed|base64|bcrypt|argon2|md5|sha\d{1,3}|hashed|encrypted|protected|hidden|masked|pbkdf2"
+    r"|scrypt)(?![a-z0-9])"
 )
-_CODE: Final = re.compile(r"[(){}\[\]]|=>|::|\|\||&&|->|\.(?:get|env|environ|read|strip|encode|decode|value|hex|from|to|text|json|trim)(?![a-z])")
-_TEMPLATE: Final = re.compile(r"\$\{|\{\{|%\(\w{1,40}\)s|\(\)$|\$\(|#\{|<%|^\$[A-Za-z_]+$|^\{\w{0,40}\}$")
+_CODE: Final = re.compile(
+    r"[(){}\[\]]|=>|::|\|\||&&|->|\.(?:get|env|environ|read|strip|encode|decode|value|hex|from|to|text|json"
+    r"|trim)(?![a-z])"
+)
+_TEMPLATE: Final = re.compile(
+    r"\(?\?[:=!<P]|\$\{|\{\{|%\(\w{1,40}\)s|\(\)$|\$\(|#\{|<%|^\$[A-Za-z_]+$|^\{\w{0,40}\}$"
+)
 _IDENTIFIER: Final = re.compile(
     r"[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,12}"
-    r"|[A-Za-z][A-Za-z0-9]{1,48}(?:Form|Type|Request|Response|Config|Settings|Manager|Provider|Client|Service|Factory|Error|"
-    r"Exception|Str|String|Model|Schema|Field|Class|Handler|Callback|Token|Secret|Password|Key|Credentials?|Input|Options|"
-    r"Params|Props|Dict|List|Auth|Base|Bearer|Header|Depends|Name|Value|Data|Info|Result|Id|Path|File|Url|Map|Set|Hash|Encoder|View|Button|Label|Text)"
-    r"|[a-z_]{1,40}(?:\.[a-z_]{1,40}){1,6}|[a-z]{1,30}(?:[A-Z][a-z]{1,30}){1,6}\d?|[a-z]{1,30}(?:_[a-z]{1,30}){1,8}"
+    r"|[A-Za-z][A-Za-z0-9]{1,48}(?:Form|Type|Request|Response|Config|Settings|Manager|Provider|Client"
+    r"|Service|Factory|Error|"
+    r"Exception|Str|String|Model|Schema|Field|Class|Handler|Callback|Token|Secret|Password|Key|Credentials?"
+    r"|Input|Options|"
+    r"Params|Props|Dict|List|Auth|Base|Bearer|Header|Depends|Name|Value|Data|Info|Result|Id|Path|File|Url"
+    r"|Map|Set|Hash|Encoder|View|Button|Label|Text)"
+    r"|[A-Z]{0,5}(?:[A-Z][a-z]{2,20}\d?){3,8}"
+    r"|[A-Za-z_]{1,40}(?:\.[A-Za-z_]{1,40}){1,6}|[a-z]{1,30}(?:[A-Z][a-z]{1,30}){1,6}\d?"
+    r"|[a-z]{1,30}(?:_[a-z]{1,30}){1,8}"
 )
 _MEASURE: Final = re.compile(
-    r"v?\d+(?:\.\d+){1,6}\w{0,8}|\d{1,8}(?:st|nd|rd|th|px|em|rem|ms|kb|mb|gb|s|m|h|d|k|min|chars?|hours?|days?|bits?|bytes?|x)|\d{1,4}-\d{1,4}-\d{1,4}.{0,20}"
+    r"v?\d{1,9}(?:\.\d{1,9}){1,6}\w{0,8}|\d{1,8}(?:st|nd|rd|th|px|em|rem|ms|kb|mb|gb|s|m|h|d|k|min|chars?"
+    r"|hours?|days?|bits?|bytes?|x)|\d{1,4}-\d{1,4}-\d{1,4}.{0,20}"
 )
 _NUMERIC: Final = re.compile(r"[\d.,:/\-]+")
 _SYMBOL: Final = re.compile(r"[!@#$%^&*?]")

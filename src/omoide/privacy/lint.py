@@ -19,49 +19,70 @@ MOST_NESTED = 200_000
 """Largest product of the bounds of nested repeats."""
 
 
-def check_pattern(pattern: str, *, re2: bool = True) -> str:
+def check_pattern(pattern: str, *, re2: bool = True, runs: bool = False) -> str:
     """What is wrong with a pattern, "" when nothing is.
 
     Args:
         pattern: The expression.
         re2: Also refuse what RE2 cannot parse: look-around, back-references, atomic groups.
+        runs: Allow an unbounded repeat of one character class that is not inside another repeat, as a
+            tokeniser has it.
     """
     try:
         tree = parser.parse(pattern)
     except (re.error, RecursionError, OverflowError) as error:
         return f"does not parse ({type(error).__name__})"
-    if tree.getwidth()[0] == 0:
+    if tree.getwidth()[0] == 0 and not runs:
         return "may match nothing"
-    for problem in _problems(tree, 1, re2=re2):
+    for problem in _problems(tree, 1, re2=re2, runs=runs):
         return problem
     return ""
 
 
-def _problems(tree: Any, outer: int, *, re2: bool) -> Iterator[str]:
+def _problems(tree: Any, outer: int, *, re2: bool, runs: bool) -> Iterator[str]:
     for code, argument in tree:
         if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
-            low, high, inner = argument
+            _, high, inner = argument
+            if high is codes.MAXREPEAT and runs and outer == 1 and not _repeats(inner) and len(inner) == 1:
+                continue
             if high is codes.MAXREPEAT:
                 yield "has an unbounded repeat"
                 return
             if high > MOST_REPEATS:
                 yield "has a repeat with too high a bound"
+            if re2 and high > 1 and _is_ambiguous(inner):
+                yield "repeats a repeat with nothing fixed between"
             if _repeats(inner) and high > 1 and outer * high * _largest(inner) > MOST_NESTED:
                 yield "nests repeats too deeply"
-            yield from _problems(inner, outer * max(int(high), 1), re2=re2)
+            yield from _problems(inner, outer * max(int(high), 1), re2=re2, runs=runs)
         elif code is codes.BRANCH:
             for branch in argument[1]:
-                yield from _problems(branch, outer, re2=re2)
+                yield from _problems(branch, outer, re2=re2, runs=runs)
         elif code is codes.SUBPATTERN:
-            yield from _problems(argument[3], outer, re2=re2)
+            yield from _problems(argument[3], outer, re2=re2, runs=runs)
         elif code in (codes.ASSERT, codes.ASSERT_NOT):
             if re2:
                 yield "looks around, which RE2 cannot"
-            yield from _problems(argument[1], outer, re2=re2)
-        elif code in (codes.GROUPREF, codes.GROUPREF_EXISTS):
+            yield from _problems(argument[1], outer, re2=re2, runs=runs)
+        elif code in (codes.GROUPREF, codes.GROUPREF_EXISTS) and re2:
             yield "refers back, which RE2 cannot"
         elif code is codes.ATOMIC_GROUP and re2:
             yield "has an atomic group, which RE2 cannot"
+
+
+def _is_ambiguous(tree: Any) -> bool:
+    """Nothing but repeats inside: the same text can be split among them in many ways."""
+    repeats = (codes.MAX_REPEAT, codes.MIN_REPEAT)
+    for code, argument in tree:
+        if code is codes.SUBPATTERN:
+            if not _is_ambiguous(argument[3]):
+                return False
+        elif code is codes.BRANCH:
+            if not any(_is_ambiguous(branch) for branch in argument[1]):
+                return False
+        elif code not in repeats or argument[0] == argument[1]:
+            return False
+    return True
 
 
 def _children(tree: Any) -> Iterator[tuple[Any, Any]]:
@@ -81,5 +102,26 @@ def _repeats(tree: Any) -> bool:
 
 
 def _largest(tree: Any) -> int:
-    bounds = [int(argument[1]) for code, argument in _children(tree) if code in (codes.MAX_REPEAT, codes.MIN_REPEAT)]
+    bounds = [
+        int(argument[1]) for code, argument in _children(tree) if code in (codes.MAX_REPEAT, codes.MIN_REPEAT)
+    ]
     return max(bounds, default=1)
+
+
+def runs_away(compiled: re.Pattern[str], literals: tuple[str, ...]) -> bool:
+    """Try the pattern on growing repetitions of what it begins with: does doubling cost far more?
+
+    Cost: some milliseconds. It finds what a static look may miss.
+    """
+    from time import process_time
+
+    for unit in (*literals, "a", "0", "a0", " ", "-", "aB3-"):
+        times = []
+        for size in (2_000, 4_000, 8_000):
+            text = (unit * (size // len(unit) + 1))[:size] + "\x00"
+            start = process_time()
+            compiled.search(text)
+            times.append(process_time() - start)
+        if times[-1] > 0.05 and times[-1] > 2.8 * times[-2]:
+            return True
+    return False

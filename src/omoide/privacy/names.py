@@ -20,7 +20,15 @@ from typing import Final, NamedTuple
 from omoide.privacy.checks import PRINTABLE, decode_base64
 from omoide.privacy.judge import is_literal_name, is_reference, is_secret, is_words, tidy
 from omoide.privacy.rulefiles import read, words
-from omoide.privacy.values import HEX, UUID, is_degenerate, is_random, is_vocabulary, placeholders, transitions
+from omoide.privacy.values import (
+    HEX,
+    UUID,
+    is_degenerate,
+    is_random,
+    is_vocabulary,
+    placeholders,
+    transitions,
+)
 from omoide.privacy.verdict import Finding
 
 SUBSTRING_STEMS: Final = ("pass", "pwd", "secret", "token", "key", "cred", "auth")
@@ -28,26 +36,51 @@ SUBSTRING_STEMS: Final = ("pass", "pwd", "secret", "token", "key", "cred", "auth
 
 _BEFORE_NAME: Final = 48
 _AFTER_NAME: Final = re.compile(r"[A-Za-z0-9_\-À-ɏ]{1,48}")
+_NO_SEPARATOR: Final = frozenset("./(@;&%#!~^[{}+<")
+"""After these no value follows, unless an equals sign comes next."""
+_BEFORE_WIFI: Final = ("code ", "clé ", "clave del ", "senha do ", "mot de passe ")
+_TWO_MEANINGS: Final = frozenset(("pass", "passe", "clave", "passwords"))
 _IN_NAME: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-.$")
 
 _ASSIGNED: Final = re.compile(
     r"(?P<q1>[\\\"'`\])*]{0,4})"
-    r"(?P<sep>(?:\s{1,2}(?:string|str|String|char\*|String\?))?\s{0,3}(?:=>|:{1,3}=|\?\?=|[?.+]=|={1,3}|:|->|→|\|\|)\s{0,8}(?:[|>]-?\s|new )?\s{0,8}"
+    r"(?P<sep>(?:\s{1,2}(?:string|str|String|char\*|String\?))?\s{0,3}(?:=>|:{1,3}=|\?\?=|[?.+]=|={1,3}|:"
+    r"|->|→|\|\|)\s{0,8}(?:[|>]-?\s|new )?\s{0,8}"
     r"|:\s?[A-Za-z.?]{3,16}\s?=\s{0,2}"
     r"|\s{0,2},\s{0,2}|>\s{0,8}|\\?\"?\s{1,3}value=|\"?\s{0,2}\{\s{0,12}default\s{0,3}=\s{0,3}"
     r"|\s{0,2},?\s{0,3}\n?\s{0,16}(?:- )?[\"']?value[\"']?\s?:\s{0,3})"
     r"(?P<q2>(?:[bfru]{1,2}(?=[\"']))?\\?[\"'`*]{0,3})(?P<v>[^\s\"'`<>]{4,512})",
 )
 _QUOTED_TEXT: Final = re.compile(r"\\?[\"'](?P<v>[^\"'\n]{8,128})\\?[\"']")
-_SPACED: Final = re.compile(r"[\"'`)\]]{0,2}[ :\-]{1,4}[\"'`]?(?P<v>[A-Za-z0-9_\-+/=.]{20,200})(?![A-Za-z0-9_\-+/=])")
-_ANY_TOKEN: Final = re.compile(r"[^\n]{0,60}?(?<![A-Za-z0-9_\-/+=.])(?P<v>[A-Za-z0-9_\-+/=.]{20,200})(?![A-Za-z0-9_\-+/=])")
-_HEADER: Final = re.compile(r"[\\\"']{0,2}\s{0,2}[:=,]\s{0,2}[fb]?\\?[\"'`]?(?P<s>basic|bearer|token|ssws|apikey|api-key|digest|hmac|negotiate|key)?[ :=]{0,3}(?P<v>[A-Za-z0-9_\-+/=.~%:]{12,2000})", re.I)
+_SPACED: Final = re.compile(
+    r"[\"'`)\]]{0,2}[ :\-]{1,4}[\"'`]?(?P<v>[A-Za-z0-9_\-+/=.]{20,200})(?![A-Za-z0-9_\-+/=])"
+)
+_ANY_TOKEN: Final = re.compile(
+    r"[^\n]{0,60}?(?<![A-Za-z0-9_\-/+=.])(?P<v>[A-Za-z0-9_\-+/=.]{20,200})(?![A-Za-z0-9_\-+/=])"
+)
+_HEADER: Final = re.compile(
+    r"[\\\"']{0,2}\s{0,2}[:=,]\s{0,2}[fb]?\\?[\"'`]?(?P<s>basic|bearer|token|ssws|apikey|api-key|digest"
+    r"|hmac|negotiate|key)?[ :=]{0,3}(?P<v>[A-Za-z0-9_\-+/=.~%:]{12,2000})",
+    re.I,
+)
 _AUTHORIZATION: Final = re.compile(r"(?:[a-z0-9]{1,16}[-_]){0,3}authorization(?:[-_]?header)?")
 _BEARER: Final = re.compile(r"\s{1,2}(?P<v>[A-Za-z0-9_\-+/=.~]{16,2000})")
-_COOKIE: Final = re.compile(r"(?:set-)?cookie[\"']?:\s{0,2}[\"']?[^\n]{0,400}?(?:sess|auth|token|sid|jwt|remember|login)[A-Za-z_\-.]{0,16}=(?P<v>[A-Za-z0-9_\-%.+/=:]{16,400})", re.I)
-_HASH_NEAR: Final = re.compile(r"sha\d*|md5|hash|digest|commit|checksum|fingerprint|integrity|etag|uuid|request|trace|rev(?:ision)?|public|publishable|\bid\b", re.I)
+_COOKIE: Final = re.compile(
+    r"(?:set-)?cookie[\"']?:\s{0,2}[\"']?[^\n]{0,400}?(?:sess|auth|token|sid|jwt|remember"
+    r"|login)[A-Za-z_\-.]{0,16}=(?P<v>[A-Za-z0-9_\-%.+/=:]{16,400})",
+    re.I,
+)
+_HASH_NEAR: Final = re.compile(
+    r"sha\d*|md5|hash|digest|commit|checksum|fingerprint|integrity|etag|uuid|request|trace|rev(?:ision)?"
+    r"|public|publishable|\bid\b",
+    re.I,
+)
 _KEY_VALUE: Final = re.compile(r"key$|login$|(?<![a-z])pat(?![a-z])|salt$|signature$|cookie$")
-_KEY_SURE: Final = re.compile(r"(?:api|access|private|secret|encryption|signing|master|auth|account|app|admin|service|license|deploy|webhook|subscription|storage|client|consumer|sdk|rest|personal|security|application|integration|server|product|instrumentation|ingest)_?key$")
+_KEY_SURE: Final = re.compile(
+    r"(?:api|access|private|secret|encryption|signing|master|auth|account|app|admin|service|license|deploy"
+    r"|webhook|subscription|storage|client|consumer|sdk|rest|personal|security|application|integration"
+    r"|server|product|instrumentation|ingest)_?key$"
+)
 _ENV_VALUE: Final = re.compile(r"[\w!@#%^*+\-]{6,64}")
 _REFERENCE_NAME: Final = re.compile(r"[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,12}")
 
@@ -90,7 +123,20 @@ def _rules() -> _Rules:
 def vocabulary() -> tuple[str, ...]:
     """The words of the gate that start a look at a name."""
     names, speech = read("names"), read("speech")
-    return tuple(dict.fromkeys((*names["stems"], *words(speech["nouns"]), *speech["codes"], "wifi", "credentials", "creds", "account", "authorization")))
+    return tuple(
+        dict.fromkeys(
+            (
+                *names["stems"],
+                *words(speech["nouns"]),
+                *speech["codes"],
+                "wifi",
+                "credentials",
+                "creds",
+                "account",
+                "authorization",
+            )
+        )
+    )
 
 
 def classify(name: str) -> Strength:
@@ -140,23 +186,34 @@ def names(text: str, low: str, found: set[str]) -> Iterator[Name]:
     for place, stem in places:
         if place < done:
             continue
-        if stem in rules.alone and stem not in SUBSTRING_STEMS and place and low[place - 1].isalpha() and low[place - 1] < "\u0250":
+        if (
+            stem in rules.alone
+            and stem not in SUBSTRING_STEMS
+            and place
+            and low[place - 1].isalpha()
+            and low[place - 1] < "\u0250"
+        ):
             continue
         start = place
         while start > place - _BEFORE_NAME and start > 0 and low[start - 1] in _IN_NAME:
             start -= 1
         match = _AFTER_NAME.match(text, place)
         done = end = match.end() if match else place + len(stem)
-        yield _named(low, start, end)
+        if low[end : end + 1] not in _NO_SEPARATOR or low[end + 1 : end + 2] == "=":
+            yield _named(low, start, end)
 
 
 def _named(low: str, start: int, end: int) -> Name:
     rules = _rules()
     text = low[start:end].strip("-.$")
     before = low[max(0, start - 16) : start]
-    spoken = text in rules.nouns or text.endswith(("passwort", "kennwort", "-password", "-pw", "-pass", "-pin"))
+    spoken = text in rules.nouns or text.endswith(
+        ("passwort", "kennwort", "-password", "-pw", "-pass", "-pin")
+    )
     qualified = before.endswith("::") or (before.endswith(":") and before[-2:-1].isdigit())
     strength = Strength.NONE if qualified else classify(text)
+    if strength is Strength.NONE and not qualified and text in rules.nouns and text not in _TWO_MEANINGS:
+        strength = Strength.STRONG
     if text in ("key", "keys", "token", "secret"):
         if before.endswith(rules.before_key):
             strong = text == "secret" or before.endswith(("secret ", "client ", "encryption ", "private "))
@@ -165,9 +222,9 @@ def _named(low: str, start: int, end: int) -> Name:
             strength, spoken = Strength.STRONG, True
         elif text.startswith("key"):
             strength = Strength.NONE
-    elif text == "code" and before.endswith(rules.before_wifi):
-        strength, spoken = Strength.STRONG, True
-    elif text in ("wifi", "wi-fi") and before.endswith(("code ", "clé ", "clave del ", "senha do ", "mot de passe ")):
+    elif (text == "code" and before.endswith(rules.before_wifi)) or (
+        text in ("wifi", "wi-fi") and before.endswith(_BEFORE_WIFI)
+    ):
         strength, spoken = Strength.STRONG, True
     return Name(start, end, text, strength, spoken, before)
 
@@ -191,7 +248,9 @@ def assigned(text: str, name: Name) -> Finding | None:
         return None
     if name.strength is Strength.WEAK and _is_too_weak(value, name):
         return None
-    if _is_environment(text, name, separator, value, quoted=quoted) or _is_assigned_secret(value, name, quoted=quoted):
+    if _is_environment(text, name, separator, value, quoted=quoted) or _is_assigned_secret(
+        value, name, quoted=quoted
+    ):
         return Finding("credential", "assignment", name.start, match.end())
     return None
 
@@ -199,7 +258,13 @@ def assigned(text: str, name: Name) -> Finding | None:
 def _cut(value: str, name: Name, separator: str) -> str:
     if "=" in value:
         value = value.split(",", 1)[0]
-    for mark in (";", "\\n", "\\r", "&" if name.strength is Strength.WEAK or "=" in value else ";", "," if separator == "," else ";"):
+    for mark in (
+        ";",
+        "\\n",
+        "\\r",
+        "&" if name.strength is Strength.WEAK or "=" in value else ";",
+        "," if separator == "," else ";",
+    ):
         value = value.split(mark, 1)[0]
     return value
 
@@ -225,7 +290,12 @@ def _is_environment(text: str, name: Name, separator: str, value: str, *, quoted
         return False
     if not text[name.start : name.end].isupper() or not is_literal_name(name.text):
         return False
-    if len(value) < 6 or value.lower() in placeholders().words or is_vocabulary(value) or is_degenerate(value):
+    if (
+        len(value) < 6
+        or value.lower() in placeholders().words
+        or is_vocabulary(value)
+        or is_degenerate(value)
+    ):
         return False
     if is_reference(value, quoted=False):
         return False
@@ -252,7 +322,9 @@ def _is_short_hex(value: str, name: Name, *, quoted: bool) -> bool:
 def _parts(name: str) -> tuple[str, ...]:
     """`adafruit_api_key` and `adafruittoken` both begin with `adafruit`."""
     pieces = tuple(re.split(r"[^a-z0-9]+", name))
-    stripped = tuple(re.sub(r"(?:api|access|auth)?(?:token|key|secret|password)$", "", piece) for piece in pieces)
+    stripped = tuple(
+        re.sub(r"(?:api|access|auth)?(?:token|key|secret|password)$", "", piece) for piece in pieces
+    )
     return pieces + stripped
 
 
@@ -287,7 +359,13 @@ def near(text: str, name: Name) -> Finding | None:
     if transitions(value) < 0.25 or is_degenerate(value) or not any(map(str.isdigit, value)):
         return None
     between = text[name.end : match.start("v")]
-    if HEX.fullmatch(value.replace("-", "")) or _HASH_NEAR.search(between) or "://" in between or "/" in value[:1] or value.count("/") > 2:
+    if (
+        HEX.fullmatch(value.replace("-", ""))
+        or _HASH_NEAR.search(between)
+        or "://" in between
+        or "/" in value[:1]
+        or value.count("/") > 2
+    ):
         return None
     return Finding("natural_language", "token_near_name", name.start, match.end())
 
@@ -296,7 +374,11 @@ def header(text: str, name: Name) -> Finding | None:
     """`Authorization: Bearer x`, `Bearer x`."""
     if _AUTHORIZATION.fullmatch(name.text):
         match = _HEADER.match(text, name.end)
-        if match is None or (match.group(0).lstrip("\"' ")[:1] == "," and match.group(0)[0] not in "\"'\\") or text[match.end() : match.end() + 1] in ("(", "["):
+        if (
+            match is None
+            or (match.group(0).lstrip("\"' ")[:1] == "," and match.group(0)[0] not in "\"'\\")
+            or text[match.end() : match.end() + 1] in ("(", "[")
+        ):
             return None
         scheme, value = (match["s"] or "").lower(), match["v"]
         if scheme == "basic":
@@ -315,7 +397,9 @@ def _is_pair(value: str) -> bool:
     if b":" not in raw or not PRINTABLE.fullmatch(raw):
         return False
     secret = raw.split(b":", 1)[1].decode()
-    return len(secret) >= 4 and secret.lower() not in placeholders().documentation and not is_degenerate(secret)
+    return (
+        len(secret) >= 4 and secret.lower() not in placeholders().documentation and not is_degenerate(secret)
+    )
 
 
 def cookie(text: str, name: Name) -> Finding | None:

@@ -19,31 +19,47 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from omoide.privacy.checks import PRINTABLE, decode_base64
+from omoide.privacy.gates import occurs
 
 MOST_DECODED: Final = 65_536
 """Characters of the longest base64 or hex run that is decoded."""
 
 _INVISIBLE: Final = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-"
+    "\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\U0001d173-\U0001d17a\U000e0000-\U000e01ef]"
 )
 _LOOKALIKES: Final = str.maketrans(
     "аеорсухкмтнвіјѕһԁԛԝАЕОРСУХКМТНВІЈЅοανρτυικεΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
     "aeopcyxkmthbijshdqwAEOPCYXKMTHBIJSoavptuikeABEZHIKMNOPTYX",
 )
-_STRAIGHT: Final = tuple(zip("’‘‛“”„‟‐‑‒–", "'''\"\"\"\"----", strict=True))
+_STRAIGHT: Final = tuple(zip("’‘‛“”„‟‐‑‒–", '\'\'\'""""----', strict=True))
 _BEYOND_LATIN: Final = re.compile("[\u0370-\u1fff\u2e80-\ud7ff\uf900-\ufdff\ufe70-\ufefe]")
 _OTHER_SCRIPT: Final = re.compile("[\u0370-\u052f]")
 _MIXED: Final = re.compile(r"[A-Za-z][\u0370-\u03ff\u0400-\u052f]|[\u0370-\u03ff\u0400-\u052f][A-Za-z]")
 
 _PERCENT: Final = re.compile(r"(?:%[0-9A-Fa-f]{2}[A-Za-z0-9_\-.~]{0,24}){3,4000}")
 _ESCAPE: Final = re.compile(r"\\u00([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\u\{0{0,4}([0-9A-Fa-f]{2})\}")
-_JOINT: Final = re.compile(r"[\"'`]\s{0,3}(?:\+|\.{1,2}|~|\|\||&)?\s{0,3}(?:\\?\n\s{0,12})?(?:\+\s{0,3})?[\"'`](?=[A-Za-z0-9_\-+/=])")
-_ROW: Final = " " * 8
+_JOINT: Final = re.compile(
+    r"[\"'`]\s{0,3}(?:\+|\.{1,2}|~|\|\||&)?\s{0,3}(?:\\?\n\s{0,12})?(?:\+\s{0,3})?[\"'`](?=[A-Za-z0-9_\-+/="
+    r"])"
+)
+_OUTLINE: Final = bytes(32 if byte in b" \t\n\r\v\f\x1c\x1d\x1e\x1f" else 120 for byte in range(256))
+SINGLE_LETTERS: Final = frozenset("bcefghjklnopqruvwxyz")
+"""Letters that are no words of English prose, nor what an apostrophe leaves of one."""
+FEWEST_SINGLES: Final = 3
+
+_TOUCHING: Final = ('" "', '"\n', '" .', '" &', '" \\', '".."')
+_TOUCHING_SINGLE: Final = ("' '", "'\n", "' .")
+_ROW_OF_ONES: Final = b" x" * 10 + b" "
+_ROW_OF_PAIRS: Final = b" xx" * 14 + b" "
 _SPACED: Final = re.compile(r"(?<!\S)(?:\S ){11,4000}\S(?!\S)")
 _BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/_\-])[A-Za-z0-9+/_\-]{20,65536}={0,2}")
 _HEX: Final = re.compile(r"(?:0x)?(?:[0-9A-Fa-f]{2}){16,32768}")
-_HEX_PAIRS: Final = re.compile(r"(?<![0-9A-Za-z])(?:(?:0x|\\x)?[0-9A-Fa-f]{2}[ :,]{1,2}){16,4000}(?:0x|\\x)?[0-9A-Fa-f]{2}(?![0-9A-Za-z])")
+_HEX_PAIRS: Final = re.compile(
+    r"(?<![0-9A-Za-z])(?:(?:0x|\\x)?[0-9A-Fa-f]{2}[ :,]{1,2}){16,4000}(?:0x"
+    r"|\\x)?[0-9A-Fa-f]{2}(?![0-9A-Za-z])"
+)
 
 
 class View(NamedTuple):
@@ -71,6 +87,16 @@ def plain(text: str) -> str:
     return text
 
 
+def outline(raw: bytes) -> bytes:
+    """The shape of a text in UTF-8: x for every byte that is no white space."""
+    return raw.translate(_OUTLINE)
+
+
+def may_be_spelled(found: set[str]) -> bool:
+    """Several letters stand alone that seldom do, as in `g h p _ 4` or `67 68 5f`."""
+    return len(found & SINGLE_LETTERS) >= FEWEST_SINGLES
+
+
 def has_other_script(text: str) -> bool:
     """Letters beyond Latin occur."""
     return not text.isascii() and _BEYOND_LATIN.search(text) is not None
@@ -84,17 +110,23 @@ def lower(text: str) -> str:
     return low
 
 
-def decoded(text: str, blob: str) -> Iterator[View]:
+def decoded(text: str, blob: str, solid: bytes, *, rows: bool) -> Iterator[View]:
     """Yield the views whose marker is present.
 
     Args:
         text: The plain view.
         blob: Its long words joined by newlines.
+        solid: Its outline, see `outline`.
+        rows: Single letters occur as in a text written letter by letter.
     """
     size = len(text)
     if blob.count("%") >= 3:
+        done = 0
         for match in _PERCENT.finditer(blob):
+            if match.start() < done:
+                continue
             word = _word_around(blob, match.start(), match.end())
+            done = match.start() + len(word)
             yield _view("percent", unquote(word, errors="replace"), text, word)
     if "&" in text and "&#" in text:
         yield View("html", html.unescape(text), 0, size)
@@ -104,7 +136,8 @@ def decoded(text: str, blob: str) -> Iterator[View]:
         joined = _JOINT.sub("", text)
         if joined != text:
             yield View("joined", joined, 0, size)
-    yield from _spaced(text, blob)
+    if rows:
+        yield from _spaced(text, solid)
     if blob:
         yield from _encoded(text, blob)
 
@@ -123,11 +156,11 @@ def _unescape(match: re.Match[str]) -> str:
     return chr(int(match.group(1) or match.group(2) or match.group(3), 16))
 
 
-def _spaced(text: str, blob: str) -> Iterator[View]:
-    if any([_ROW in text[first::2] for first in (0, 1)]):
+def _spaced(text: str, solid: bytes) -> Iterator[View]:
+    if _ROW_OF_ONES in solid:
         for match in _SPACED.finditer(text):
             yield View("spaced", match.group(0).replace(" ", ""), match.start(), match.end())
-    if (" 4" in text and any([_ROW in text[first::3] for first in (0, 1, 2)])) or blob.count(":") >= 16 or text.count("0x") >= 16:
+    if _ROW_OF_PAIRS in solid or text.count(":") >= 16 or text.count("0x") >= 16:
         for match in _HEX_PAIRS.finditer(text):
             made = _from_pairs(match.group(0))
             if made:
@@ -138,9 +171,9 @@ def _may_be_joined(text: str) -> bool:
     """Two string literals may touch or be added up."""
     if "+" in text:
         return True
-    if '"' in text and any([mark in text for mark in ('" "', '"\n', '" .', '" &', '" \\', '".."')]):
+    if '"' in text and occurs(text, _TOUCHING):
         return True
-    return "'" in text and any([mark in text for mark in ("' '", "'\n", "' .")])
+    return "'" in text and occurs(text, _TOUCHING_SINGLE)
 
 
 def _from_pairs(text: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from omoide.privacy.gates import occurs
 from omoide.privacy.normalise import has_other_script
 from omoide.privacy.rulefiles import read
 from omoide.privacy.verdict import Finding
@@ -19,24 +20,87 @@ from omoide.privacy.verdict import Finding
 _WINDOW: Final = (72, 96)
 
 _SUBJECT: Final = re.compile(
-    r"(?:(?<![a-z])(?:i|he|she|we|they|who|you|it|people|nobody|someone|users?|guys?|folks|mom|dad|ich|er|sie|wir|man|je|tu|il|elle|on|nous|eu|ele|io|lui|ik|hij|yo)"
-    r"(?: (?:really|just|still|even|honestly|also|would|could|can|will|usually|actually|probably|definitely|do|did|sometimes|often|always|kinda|literally|simply|maybe|might|may|kann|konnte|will|werde|habe))?"
-    r"|(?<![a-z])(?:ich|er|sie|wir|man|kann|konnte|will|wollte)(?: (?:kann|konnte|könnte|will|muss|darf|werde|würde|habe|hab|mir|sich|uns|es|das|den|die|ihn|so|gut)){1,4}"
+    r"(?:(?<![a-z])(?:i|he|she|we|they|who|you|it|people|nobody|someone|users?|guys?|folks|mom|dad|ich|er"
+    r"|sie|wir|man|je|tu|il|elle|on|nous|eu|ele|io|lui|ik|hij|yo)"
+    r"(?: (?:really|just|still|even|honestly|also|would|could|can|will|usually|actually|probably|definitely"
+    r"|do|did|sometimes|often|always|kinda|literally|simply|maybe|might|may|kann|konnte|will|werde|habe))?"
+    r"|(?<![a-z])(?:ich|er|sie|wir|man|kann|konnte|will|wollte)(?: (?:kann|konnte|könnte|will|muss|darf"
+    r"|werde|würde|habe|hab|mir|sich|uns|es|das|den|die|ihn|so|gut)){1,4}"
     r"|(?<![a-z])(?:i|we|you|they|he|she)['’](?:d|ll|ve|m|re|s))\s{1,2}(?:$)"
 )
-_ASKED: Final = re.compile(r"(?:please|pls|plz|rather|prefer|but|so|could|can|would|will|want|need|hope|wish|ask(?:ing)?|must|should|if|make sure|ensure|promise)(?: that)?\s+(?:you|u|we)?\s?$")
-_ADDRESSED: Final = re.compile(
-    r"(?:^|[.,;:!?()\[\]{}*_>\"'`\-~…/|]\s*|\n\s*|(?<![a-z])(?:please|pls|plz|kindly|just|and|but|so|or|then|also|ok|okay|hey|hi|hello|listen|look|well|"
-    r"seriously|honestly|actually|now|anyway|though|however|again|really|btw|fyi|you|u|this|that|it|conversation|chat|message|part|session|to|would|"
-    r"should|could|can|rather|prefer|if|because|since|while|today|thing|one|once|me|here|yet|secret|private|personal|sensitive|confidential|assistant|claude|chatgpt|gpt|bot|buddy|dude|man|friend)\s+)$"
+_ASKED: Final = re.compile(
+    r"(?:please|pls|plz|rather|prefer|but|so|could|can|would|will|want|need|hope|wish|ask(?:ing)?|must"
+    r"|should|if|make sure|ensure|promise)(?: that)?\s+(?:you|u|we)?\s?$"
 )
-_ONLY_TALK: Final = re.compile(r"(?:conversation|chat|message|session|discussion|anything|what (?:i|we)|in your|(?:this|that)\s*(?:[.,;:!\n)]|$))")
-_MUST: Final = re.compile(r"(?<![a-z])(?:you|u) (?:must|should|may|are) ?(?:not|n't)?|rather (?:you|u)|(?:don't|do not) (?:need|have|want you) to|no need to")
-_REPORTED: Final = re.compile(r"(?<![a-z])(?:told|said|says|speaking|spoke|reporters?|journalists?|interview(?:ed)?|sources?|officials?|minister|spokes\w{1,8}|newspaper|press)(?![a-z])")
-_OWN_WORDS: Final = re.compile(r"(?<![a-z])(?:i tell you|i say|i'm telling|i am telling|i told you|what i said|i said|i just said)(?![a-z])")
-_OPENING: Final = re.compile(r"[^a-z]*(?:(?:this|that|it)(?:'s| is) |strictly |completely |totally |and |so |ok |okay |hey |well |just |fully |all )*$")
-_THING: Final = re.compile(r"(?:th(?:is|at|ese|ose)) (?:file|table|row|image|photo|picture|draft|document|doc|page|branch|commit|value|variable|song|show|game|book|episode|day|night|moment|feeling|time|year|trip|place|person|guy|girl|as )")
-_TECHNICAL: Final = re.compile(r"(?<![a-z])(?:subscribe|unsubscribe|pointer|thread|process|array|list|dict|object|node|tree|graph|data ?frame|tensor|model|dataset|repo|git|api|sql|json|password|passwords|token|tokens|key|keys|hash|field|column|row|database|table|heap|cache|disk|kernel|buffer|variable|file|ram|gb|mb|overcommit|leak|swap|docker|container|server|redis|gpu|cpu|config|setting|cluster|session storage|cookie|browser|transaction|function|class|query)(?![a-z])")
+_ADDRESSED: Final = re.compile(
+    r"(?:^|[.,;:!?()\[\]{}*_>\"'`\-~…/|]\s*|\n\s*|(?<![a-z])(?:please|pls|plz|kindly|just|and|but|so|or"
+    r"|then|also|ok|okay|hey|hi|hello|listen|look|well|"
+    r"seriously|honestly|actually|now|anyway|though|however|again|really|btw|fyi|you|u|this|that|it"
+    r"|conversation|chat|message|part|session|to|would|"
+    r"should|could|can|rather|prefer|if|because|since|while|today|thing|one|once|me|here|yet|secret|private"
+    r"|personal|sensitive|confidential|assistant|claude|chatgpt|gpt|bot|buddy|dude|man|friend)\s+)$"
+)
+_ASKING: Final = (
+    "möchte nicht",
+    "will nicht",
+    "wünsche nicht",
+    "rather",
+    "you to not",
+    "you not to",
+    "u to not",
+    "no need",
+    "can you",
+    "could you",
+    "would you",
+    "do not want",
+    "don't want",
+    "dont want",
+    "do not need",
+    "don't need",
+    "don't have",
+)
+"""Forms that can only be said to whoever listens."""
+_MODAL: Final = re.compile(
+    r"(?<![a-zäöü])(?:kann|kannst|konnte|können|könnte|darf|darfst|dürfen|will|wollte|muss|müssen"
+    r"|konnten)(?![a-zäöü])"
+)
+_ONLY_TALK: Final = re.compile(
+    r"(?:conversation|chat|message|session|discussion|anything|what (?:i|we)|in your|(?:this"
+    r"|that)\s*(?:[.,;:!\n)]|$))"
+)
+_MUST: Final = re.compile(
+    r"(?<![a-z])(?:you|u) (?:must|should|may|are) ?(?:not|n't)?|rather (?:you|u)|(?:don't|do not) (?:need"
+    r"|have|want you) to|no need to"
+)
+_REPORTED: Final = re.compile(
+    r"(?<![a-z])(?:told|said|says|speaking|spoke|reporters?|journalists?|interview(?:ed)?|sources?"
+    r"|officials?|minister|spokes\w{1,8}|newspaper|press)(?![a-z])"
+)
+_OWN_WORDS: Final = re.compile(
+    r"(?<![a-z])(?:i tell you|i say|i'm telling|i am telling|i told you|what i said|i said"
+    r"|i just said)(?![a-z])"
+)
+_OPENING: Final = re.compile(
+    r"[^a-z]*(?:(?:this|that|it)(?:'s| is) |strictly |completely |totally |and |so |ok |okay |hey |well "
+    r"|just |fully |all )*$"
+)
+_THING: Final = re.compile(
+    r"(?:th(?:is|at|ese|ose)) (?:file|table|row|image|photo|picture|draft|document|doc|page|branch|commit"
+    r"|value|variable|song|show|game|book|episode|day|night|moment|feeling|time|year|trip|place|person|guy"
+    r"|girl|as )"
+)
+_PLACED: Final = re.compile(
+    r"(?:this|that|it|these|those) ?(?:as|to|in|into|on|under|at|with|inside|outside|near|over|until|yet"
+    r"|twice|again|locally|before|after|like)(?![a-z])"
+    r"(?! (?:your|any|the|long-term|long term|my)? ?(?:memor|record|log|note|history|profile))"
+)
+_TECHNICAL: Final = re.compile(
+    r"(?<![a-z])(?:subscribe|unsubscribe|pointer|thread|process|array|list|dict|object|node|tree|graph"
+    r"|data ?frame|tensor|model|dataset|repo|git|api|sql|json|password|passwords|token|tokens|key|keys|hash"
+    r"|field|column|row|database|table|heap|cache|disk|kernel|buffer|variable|file|ram|gb|mb|overcommit"
+    r"|leak|swap|docker|container|server|redis|gpu|cpu|config|setting|cluster|session storage|cookie"
+    r"|browser|transaction|function|class|query)(?![a-z])"
+)
 
 
 class _Rule(NamedTuple):
@@ -59,6 +123,8 @@ class _Rules(NamedTuple):
 
 def _said_of_somebody(low: str, match: re.Match[str]) -> bool:
     """Somebody is said to do it: "I don't remember that"."""
+    if match.group(0).startswith(_ASKING):
+        return False
     before = low[max(0, match.start() - 32) : match.start()]
     if not _SUBJECT.search(before) or _ASKED.search(before):
         return False
@@ -69,6 +135,8 @@ def _not_addressed(low: str, match: re.Match[str]) -> bool:
     """Not an order at the start of a clause: "the tables do not store that"."""
     if match.group(0).startswith(("without", "avoid", "stop", "refrain")):
         return _ONLY_TALK.search(low, match.start(), match.end() + 2) is None
+    if match.group(0).startswith(_ASKING):
+        return False
     return _ADDRESSED.search(low[max(0, match.start() - 32) : match.start()]) is None
 
 
@@ -76,7 +144,9 @@ def _reported(low: str, match: re.Match[str]) -> bool:
     """The words of a third person, or a thing that fell or was taken off a record."""
     start, end = _sentence(low, match.start(), match.end())
     before = low[start : match.start()]
-    if re.search(r"(?:fell|fall|falls|tak(?:e|es|en|ing)|took|came|comes|is|peel\w{0,3}|kept) ?$", before) and re.search(r"(?:fell|fall|falls|tak(?:e|es|en|ing)|took|peel\w{0,3})\s?(?:[a-z]{1,8} )?$", before):
+    if re.search(
+        r"(?:fell|fall|falls|tak(?:e|es|en|ing)|took|came|comes|is|peel\w{0,3}|kept) ?$", before
+    ) and re.search(r"(?:fell|fall|falls|tak(?:e|es|en|ing)|took|peel\w{0,3})\s?(?:[a-z]{1,8} )?$", before):
         return True
     if not _REPORTED.search(low, start, end) or _OPENING.match(before):
         return False
@@ -91,7 +161,16 @@ def _sentence(low: str, start: int, end: int) -> tuple[int, int]:
 
 def _ordinary_object(low: str, match: re.Match[str]) -> bool:
     """The thing not to be kept is a file, a photo, a value: "don't save this file"."""
-    return _THING.search(low, match.start(), match.end() + 16) is not None
+    return (
+        _THING.search(low, match.start(), match.end() + 16)
+        or _PLACED.search(low, match.start(), match.end() + 24)
+    ) is not None
+
+
+def _able(low: str, match: re.Match[str]) -> bool:
+    """Somebody cannot or may not: "Ich kann mir das Passwort nicht merken"."""
+    start, _ = _sentence(low, match.start(), match.end())
+    return _MODAL.search(low, start, match.start()) is not None
 
 
 def _technical(low: str, match: re.Match[str]) -> bool:
@@ -106,6 +185,7 @@ _CONDITIONS: Final[dict[str, Callable[[str, re.Match[str]], bool]]] = {
     "reported": _reported,
     "ordinary_object": _ordinary_object,
     "technical": _technical,
+    "able": _able,
 }
 
 
@@ -177,7 +257,7 @@ def _may_apply(rule: _Rule, window: str, place: int) -> bool:
         return False
     if rule.reach:
         window = window[max(0, place - rule.reach) : place]
-    return not rule.needs or any([need in window for need in rule.needs])
+    return not rule.needs or occurs(window, rule.needs)
 
 
 def _try(low: str, rule: _Rule, start: int, end: int) -> Finding | None:

@@ -16,10 +16,16 @@ _AS_ZERO: Final = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
 _CARD: Final = re.compile(r"(?<![\d\-.+A-Za-z_/])(?:\d[ \-]?){12,18}\d(?![\d\-A-Za-z_]|\.\d)")
 _ISSUER: Final = re.compile(r"4|5[1-5]|2[2-7]|3[47]|3[068]|35|6(?:011|4[4-9]|5)")
 _GROUPED: Final = re.compile(r"(?:\d{4}[ \-]){3}\d{4}|3[47]\d{2}[ \-]\d{6}[ \-]\d{5}")
-_CARD_WORDS: Final = re.compile(r"(?<![a-z])(?:card|cards|visa|master(?:card)?|amex|american express|cvv|cvc|exp|expiry|charge|pay|credit|debit|karte|kreditkarte|carte|tarjeta)(?![a-z])", re.I)
+_CARD_WORDS: Final = re.compile(
+    r"(?<![a-z])(?:card|cards|visa|master(?:card)?|amex|american express|cvv|cvc|exp|expiry|charge|pay"
+    r"|credit|debit|karte|kreditkarte|carte|tarjeta)(?![a-z])",
+    re.I,
+)
 _SSN: Final = re.compile(r"(?<![\d\-])(?!000|666|9\d\d)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d\-])")
 _SSN_WORDS: Final = re.compile(r"(?<![a-z])(?:ssn|social|tax|taxpayer|w-?9|w-?2|1099|form)(?![a-z])", re.I)
-_IBAN: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2} ?(?:[A-Z0-9]{4} ?){2,7}[A-Z0-9]{1,4}(?![A-Za-z0-9])")
+_IBAN: Final = re.compile(
+    r"(?<![A-Za-z0-9])[A-Z]{2}\d{2} ?(?:[A-Z0-9]{4} ?){2,7}[A-Z0-9]{1,4}(?![A-Za-z0-9])"
+)
 _ZEROS: Final = b"0" * 9
 """As many digits as the shortest such number has."""
 
@@ -34,9 +40,9 @@ def personal(text: str) -> Finding | None:
     for match in _CARD.finditer(text):
         if _is_card(text, match):
             return Finding("personal", "payment_card", match.start(), match.end(), whole=False)
-    match = _SSN.search(text)
-    if match is not None and _SSN_WORDS.search(text):
-        return Finding("personal", "social_security", match.start(), match.end(), whole=False)
+    number = _SSN.search(text)
+    if number is not None and _SSN_WORDS.search(text):
+        return Finding("personal", "social_security", number.start(), number.end(), whole=False)
     for match in _IBAN.finditer(text):
         if iban(match.group(0)):
             return Finding("personal", "iban", match.start(), match.end(), whole=False)

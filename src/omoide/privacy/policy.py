@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 
 from omoide.errors import OmoideError
-from omoide.privacy.lint import check_pattern
+from omoide.privacy.lint import check_pattern, runs_away
 from omoide.privacy.scanner import Options
 from omoide.privacy.verdict import Finding
 
@@ -26,7 +26,9 @@ class RuleError(OmoideError, ValueError):
     """A rule of the user that could be slow or match everything. Attribute: `rule`."""
 
     def __init__(self, rule: str, problem: str) -> None:
-        super().__init__(f"rule {rule!r}: {problem}", hint="Bound every repeat and name a literal that must occur.")
+        super().__init__(
+            f"rule {rule!r}: {problem}", hint="Bound every repeat and name a literal that must occur."
+        )
         self.rule = rule
 
 
@@ -51,7 +53,10 @@ class UserRule:
         problem = check_pattern(self.pattern)
         if problem:
             raise RuleError(self.id, problem)
-        object.__setattr__(self, "_compiled", re.compile(self.pattern, re.IGNORECASE))
+        compiled = re.compile(self.pattern, re.IGNORECASE)
+        if runs_away(compiled, self.literals):
+            raise RuleError(self.id, "takes far more than twice as long on twice the text")
+        object.__setattr__(self, "_compiled", compiled)
 
     def __call__(self, text: str, low: str) -> Iterator[Finding]:
         """Yield where the rule matches."""

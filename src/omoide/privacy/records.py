@@ -18,7 +18,7 @@ class DepthError(Exception):
 
 
 def lines(values: Mapping[str, object]) -> list[str]:
-    """The lines of a record. Numbers, None and bytes that are no UTF-8 give none."""
+    """The lines of a record. Fractions, None and bytes that are no UTF-8 give none."""
     return [line for name, value in values.items() for line in _leaves(str(name), value, 0)]
 
 
@@ -44,9 +44,8 @@ def _leaves(name: str, value: object, depth: int) -> Iterator[str]:
     elif isinstance(value, list | tuple | Set):
         for item in value:
             yield from _leaves(name, item, depth + 1)
-    elif isinstance(value, int) and not isinstance(value, bool):
-        if len(str(value)) <= 40:
-            yield f"{name}: {value}"
+    elif isinstance(value, int) and not isinstance(value, bool) and value.bit_length() < 128:
+        yield f"{name}: {value}"
 
 
 def _decode(raw: bytes) -> str | None:

@@ -80,4 +80,8 @@ def _is_piece(word: str) -> bool:
 
 
 def _close(text: str) -> str:
-    return " ".join(text.split()) if "\n" not in text else "\n".join(" ".join(line.split()) for line in text.split("\n")).strip("\n")
+    return (
+        " ".join(text.split())
+        if "\n" not in text
+        else "\n".join(" ".join(line.split()) for line in text.split("\n")).strip("\n")
+    )

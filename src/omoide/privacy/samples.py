@@ -26,6 +26,7 @@ ALPHABETS: Final[dict[str, str]] = {
     "hexd": _HEX,
     "low": _LOWER + _DIGITS,
     "up": _UPPER + _DIGITS,
+    "upd": _UPPER + _DIGITS,
     "b32": _UPPER + "234567",
     "b58": "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
     "b64": _UPPER + _LOWER + _DIGITS + "+/",
@@ -55,7 +56,10 @@ class Maker:
         if kind == "word":
             return "Otter" + "Piano"
         alphabet = ALPHABETS[kind]
-        return "".join(alphabet[self._next(len(alphabet))] for _ in range(size))
+        digits = "".join(char for char in alphabet if char.isdigit())
+        # Every sixth character is a digit, so that no example depends on the luck of the draw.
+        sets = [digits if digits and place % 6 == 4 else alphabet for place in range(size)]
+        return "".join(chars[self._next(len(chars))] for chars in sets)
 
     def fill(self, template: str) -> str:
         """A template with its places filled."""

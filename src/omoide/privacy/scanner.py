@@ -14,26 +14,40 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
-from omoide.privacy import names, normalise, offrecord, personal, shapes, speech
-from omoide.privacy.gates import Hits, Look, make_gate
+from omoide.privacy import names, normalise, offrecord, personal, shapes, speech, tokens
+from omoide.privacy.gates import Hits, Look, make_gate, occurs
 from omoide.privacy.names import Strength
-from omoide.privacy.tokens import LONG_WORD, find_tokens
+from omoide.privacy.tokens import LONG_WORD, find_tokens, head_words, may_be_cut
 from omoide.privacy.values import HEX, is_random
-from omoide.privacy.verdict import Finding
+from omoide.privacy.verdict import BudgetError, Finding
 
 DEPTH: Final = 2
 """How deep decoded views are decoded again."""
 
-_SPACES: Final = bytes(32 if byte in b" \t\n\r\v\f\x1c\x1d\x1e\x1f" else 120 for byte in range(256))
+MOST_NAMES: Final = 6_000
+"""Secret-bearing names of one text that are looked at; a text with more is refused."""
+
 _SOLID: Final = b"x" * LONG_WORD
-_WALLET: Final = frozenset(("seed", "mnemonic", "recovery", "wallet", "backup", "phrase", "ledger", "metamask", "trezor", "rescue", "scratch", "bip"))
+_WALLET: Final = frozenset(
+    (
+        "seed",
+        "mnemonic",
+        "recovery",
+        "wallet",
+        "backup",
+        "phrase",
+        "ledger",
+        "metamask",
+        "trezor",
+        "rescue",
+        "scratch",
+        "bip",
+    )
+)
+_LOGGING_IN: Final = frozenset(("log", "logged", "sign", "signed"))
 _ANSWER: Final = frozenset(("maiden", "question", "answer", "pet"))
 _ANSWER_TO: Final = frozenset(("maiden", "security", "secret", "first"))
 _ASSIGNING: Final = ("=", ":", ">", '"', "`", "',")
-
-
-class BudgetError(Exception):
-    """The decoded views of a text outgrew the budget."""
 
 
 class Options(NamedTuple):
@@ -77,7 +91,11 @@ class Scan:
         if allows is None or finding.reason == "off_the_record":
             return False
         part = text[finding.start : finding.end]
-        return any(allows(piece) for piece in {part, *part.replace("=", " ").replace(":", " ").split(), *part.split()} for piece in (piece, piece.strip("\"'`,;()[]{}<>")))
+        return any(
+            allows(piece)
+            for piece in {part, *part.replace("=", " ").replace(":", " ").split(), *part.split()}
+            for piece in (piece, piece.strip("\"'`,;()[]{}<>"))
+        )
 
     def _findings(self, text: str, low: str, hits: Hits, depth: int) -> Iterator[Finding]:
         options, found = self.options, hits.words
@@ -86,12 +104,13 @@ class Scan:
             if finding is not None:
                 yield finding
         raw = text.encode("utf-8", "replace")
-        long = [word for word in text.split() if len(word) >= LONG_WORD] if _SOLID in raw.translate(_SPACES) else []
+        solid = normalise.outline(raw)
+        long = [word for word in text.split() if len(word) >= LONG_WORD] if _SOLID in solid else []
         blob, started = "\n".join(long), False
         if blob:
-            matches, started = find_tokens(blob, long)
-            yield from located(text, matches)
-        yield from shapes.find_shapes(text, found, long=bool(long))
+            matches, started = find_tokens(blob, long, found)
+            yield from _located(text, matches)
+        yield from shapes.find_shapes(text, low, found, long=bool(long))
         yield from _named(text, low, hits)
         yield from _spoken(text, low, found)
         for rule in options.extra:
@@ -101,21 +120,23 @@ class Scan:
             if finding is not None:
                 yield finding
         if depth < DEPTH:
-            yield from self._views(text, blob, depth, started=started)
+            yield from self._views(text, blob, solid, found, depth, started=started)
         if long and depth == 0:
             self.suspect = any(_is_unexplained(word) for word in long[:64])
 
-    def _views(self, text: str, blob: str, depth: int, *, started: bool) -> Iterator[Finding]:
-        for view in normalise.decoded(text, blob):
+    def _views(
+        self, text: str, blob: str, solid: bytes, found: set[str], depth: int, *, started: bool
+    ) -> Iterator[Finding]:
+        for view in normalise.decoded(text, blob, solid, rows=normalise.may_be_spelled(found)):
             if not view.text:
                 continue
             self._spend(len(view.text))
             finding = self.find(view.text, depth + 1)
             if finding is not None:
                 yield Finding(finding.reason, f"{finding.rule}+{view.kind}", view.start, view.end)
-        if started and "\n" in text:
+        if "\n" in text and (started or (not found.isdisjoint(head_words()) and may_be_cut(text))):
             joined = normalise.rejoined(text)
-            for rule, _ in find_tokens("\n".join(joined), joined).matches:
+            for rule, _ in find_tokens("\n".join(joined), joined, found).matches:
                 yield Finding("credential", f"{rule}+wrapped", 0, len(text))
 
     def _spend(self, characters: int) -> None:
@@ -124,9 +145,9 @@ class Scan:
             raise BudgetError
 
 
-def located(text: str, tokens: list[tuple[str, str]]) -> Iterator[Finding]:
+def _located(text: str, matches: Iterator[tuple[str, str]]) -> Iterator[Finding]:
     """Put vendor tokens back to their place in the text."""
-    for rule, match in tokens:
+    for rule, match in matches:
         start = text.find(match.split("\n", 1)[0])
         start = max(start, 0)
         yield Finding("credential", rule, start, start + len(match), whole=False)
@@ -134,13 +155,19 @@ def located(text: str, tokens: list[tuple[str, str]]) -> Iterator[Finding]:
 
 def _named(text: str, low: str, hits: Hits) -> Iterator[Finding]:
     found, stems = hits
-    if any([mark in low for mark in _ASSIGNING]):
-        found = found.union([stem for stem in names.SUBSTRING_STEMS if stem in low] if stems is None else stems)
+    if occurs(low, _ASSIGNING):
+        found = found.union(
+            [stem for stem in names.SUBSTRING_STEMS if stem in low] if stems is None else stems
+        )
     if found.isdisjoint(_name_words()):
         return
+    judged = 0
     for name in names.names(text, low, found):
         finding = None
         if name.strength is not Strength.NONE:
+            judged += 1
+            if judged > MOST_NAMES:
+                raise BudgetError
             finding = (
                 names.assigned(text, name)
                 or names.beside(text, name)
@@ -148,7 +175,13 @@ def _named(text: str, low: str, hits: Hits) -> Iterator[Finding]:
                 or speech.used_as(text, low, name)
                 or names.near(text, name)
             )
-        finding = finding or speech.digits(text, low, name) or speech.pair(text, name) or names.header(text, name) or names.cookie(text, name)
+        finding = (
+            finding
+            or speech.digits(text, low, name)
+            or speech.pair(text, name)
+            or names.header(text, name)
+            or names.cookie(text, name)
+        )
         if finding is not None:
             yield finding
 
@@ -168,6 +201,10 @@ def _spoken(text: str, low: str, found: set[str]) -> Iterator[Finding]:
         finding = speech.wallet_words(low) or speech.backup_codes(text, low)
         if finding is not None:
             yield finding
+    if not found.isdisjoint(_LOGGING_IN):
+        finding = speech.logging_in(text, low)
+        if finding is not None:
+            yield finding
     if not found.isdisjoint(_ANSWER) and not found.isdisjoint(_ANSWER_TO):
         finding = speech.security_answer(text)
         if finding is not None:
@@ -176,7 +213,7 @@ def _spoken(text: str, low: str, found: set[str]) -> Iterator[Finding]:
 
 def _is_unexplained(word: str) -> bool:
     core = word.strip("\"'`,;()[]{}<>.")
-    return 20 <= len(core) <= 200 and core.isalnum() and not HEX.fullmatch(core) and is_random(core, 0.35)
+    return core.isalnum() and 20 <= len(core) <= 200 and not HEX.fullmatch(core) and is_random(core, 0.35)
 
 
 @cache
@@ -187,5 +224,14 @@ def gate() -> Look:
 
 def gate_words() -> tuple[list[str], list[str], list[str]]:
     """Words, literals and stems of all rules."""
-    every = {*offrecord.vocabulary(), *shapes.vocabulary(), *names.vocabulary(), *_WALLET, *_ANSWER, *_ANSWER_TO}
+    every = {
+        *offrecord.vocabulary(),
+        *shapes.vocabulary(),
+        *tokens.vocabulary(),
+        *names.vocabulary(),
+        *_WALLET,
+        *_ANSWER,
+        *_ANSWER_TO,
+    }
+    every |= normalise.SINGLE_LETTERS
     return sorted(every), sorted(set(shapes.literals())), sorted(names.SUBSTRING_STEMS)

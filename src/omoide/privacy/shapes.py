@@ -16,7 +16,12 @@ from omoide.privacy.rulefiles import read
 from omoide.privacy.values import is_random
 from omoide.privacy.verdict import Finding, Reason
 
-_SECRET_ROW: Final = re.compile(r"\n\s{1,12}[\w.\-]{1,60}:\s{1,3}(?:[|>]-?\s{1,16})?[\"']?(?P<v>[A-Za-z0-9+/=_\-]{8,4000})[\"']?\s{0,4}(?=\n|$)")
+_SECRET_ROW: Final = re.compile(
+    r"\n\s{1,12}[\w.\-]{1,60}:\s{1,3}(?:[|>]-?\s{1,16})?[\"']?(?P<v>[A-Za-z0-9+/=_\-]{8,4000})[\"']?\s{0,4}"
+    r"(?=\n|$)"
+)
+_MANIFEST: Final = 20_000
+"""Characters of a manifest that are read from its kind on."""
 _PEM_END: Final = "-----END"
 
 
@@ -42,7 +47,7 @@ def _shapes() -> tuple[_Shape, ...]:
             frozenset(row.get("also", ())),
             bool(row.get("long")),
             tuple(row.get("literals", ())),
-            re.compile(row["pattern"], 0 if row.get("exact") else re.IGNORECASE),
+            re.compile(row["pattern"]),
             CHECKS[row["check"]],
             row.get("scan", row.get("over", "")),
         )
@@ -58,14 +63,17 @@ def vocabulary() -> tuple[str, ...]:
 
 def literals() -> tuple[str, ...]:
     """Literals of the gate that are no words."""
-    return tuple(dict.fromkeys(part for shape in _shapes() for part in shape.literals if shape.special != "numbers"))
+    return tuple(
+        dict.fromkeys(part for shape in _shapes() for part in shape.literals if shape.special != "numbers")
+    )
 
 
-def find_shapes(text: str, found: set[str], *, long: bool = True) -> Iterator[Finding]:
+def find_shapes(text: str, low: str, found: set[str], *, long: bool = True) -> Iterator[Finding]:
     """Yield the credentials whose place the text has.
 
     Args:
         text: The plain view.
+        low: The same, lower-cased.
         found: What the gate said.
         long: Whether the text has long words.
     Cost: one search per shape in question.
@@ -78,10 +86,13 @@ def find_shapes(text: str, found: set[str], *, long: bool = True) -> Iterator[Fi
             continue
         if (shape.also and found.isdisjoint(shape.also)) or (shape.long and not long):
             continue
-        for match in shape.pattern.finditer(text):
+        done = 0
+        for match in shape.pattern.finditer(low):
             if shape.special == "kubernetes":
-                yield from _kubernetes(text, match)
-            elif shape.check(match["v"]):
+                if match.start() >= done:
+                    done = match.start() + _MANIFEST
+                    yield from _kubernetes(text, match)
+            elif shape.check(text[match.start("v") : match.end("v")]):
                 yield Finding(shape.reason, shape.name, match.start(), _block_end(text, shape, match))
 
 
@@ -101,9 +112,13 @@ def _kubernetes(text: str, match: re.Match[str]) -> Iterator[Finding]:
     start = text.find("data:", match.end())
     if start < 0:
         start = max(0, text.rfind("data:", 0, match.start()))
-    for row in _SECRET_ROW.finditer(text, start, start + 20_000):
+    for row in _SECRET_ROW.finditer(text, start, start + _MANIFEST):
         value = row["v"]
         raw = decode_base64(value)
-        told = bool(raw) and PRINTABLE.fullmatch(raw) is not None and is_secret(raw.decode("ascii"), quoted=True, strong=True)
+        told = (
+            bool(raw)
+            and PRINTABLE.fullmatch(raw) is not None
+            and is_secret(raw.decode("ascii"), quoted=True, strong=True)
+        )
         if told or (len(value) >= 12 and is_random(value, 0.25)):
             yield Finding("credential", "kubernetes_secret", row.start(), row.end())

@@ -10,6 +10,7 @@ import re
 from functools import cache
 from typing import Final, NamedTuple
 
+from omoide.privacy.gates import occurs
 from omoide.privacy.judge import is_secret
 from omoide.privacy.names import Name, Strength
 from omoide.privacy.rulefiles import read, words
@@ -17,23 +18,67 @@ from omoide.privacy.values import is_vocabulary, placeholders
 from omoide.privacy.verdict import Finding
 
 _CODE_LIKE: Final = re.compile(r"[=(){}\[\]<>/\\|]|^\$|^[\w.]+\.[a-z]\w+$|://")
+_COMPARED: Final = ("-style", "-like", "-based", "-ish", "-protected", "-only")
 _SYMBOLS: Final = re.compile(r"[!@#%^&*?$]")
-_PHRASE: Final = re.compile(r"[a-z]{2,16}(?:[ \-][a-z]{2,16}){3,11}")
+_PHRASE: Final = re.compile(r"[a-z]{2,16}(?:[ \-][a-z]{2,16}){2,11}", re.IGNORECASE)
 _DIGITS_AFTER: Final = re.compile(
-    r"(?P<mid>[^.!?\n\d]{0,40}?)(?:['’]s|(?<![a-z])(?:is|are|was|ist|lautet|est|es|to|é)(?![a-z])|:|=|->|→|#)(?: (?:now|still|set to|jetzt|always))?\s{0,2}[\"'`*]{0,2}"
+    r"(?P<mid>[^.!?\n\d]{0,40}?)(?:['’]s|(?<![a-z])(?:is|are|was|ist|lautet|est|es|to|é)(?![a-z])|:|=|->|→"
+    r"|#)(?: (?:now|still|set to|jetzt|always))?\s{0,2}[\"'`*]{0,2}"
     r"(?P<v>\d{3,10}|\d{3}[ \-]\d{3}|\d(?:[ \-]\d){3,7}|\d{1,2}-\d{1,2}-\d{1,2})(?![.,/:\-]{0,2}\d)"
-    r"(?!\s{0,3}(?:digits?|characters|chars|seconds?|secs?|minutes?|mins?|hours?|days?|times|lines?|%|th|st|nd|means|forbidden|errors?|not found|ok|bytes|ms|years?|€|\$|usd|dollars?|percent|stellig|zeichen))",
+    r"(?!\s{0,3}(?:digits?|characters|chars|seconds?|secs?|minutes?|mins?|hours?|days?|times|lines?|%|th|st"
+    r"|nd|means|forbidden|errors?|not found|ok|bytes|ms|years?|€|\$|usd|dollars?|percent|stellig|zeichen))",
     re.I,
 )
-_DIGITS_BESIDE: Final = re.compile(r"\s{0,2}[:=#]?\s{0,2}(?P<v>\d{3,8})(?![\d.,/\-]{0,3}\d)(?!\s{0,2}(?:digits?|chars|-))")
-_TEXTED: Final = re.compile(r" (?:that )?(?:they|it|you|he|she|we|i)(?:'ve| just| have)? (?:just )?(?:texted|sent|emailed|gave|got|received|messaged)[^.!?\n\d]{0,24}(?: is|:|->)? ?(?P<v>\d{3}[ \-]?\d{3}|\d{4,8})(?!\d)", re.I)
-_AS_PASSWORD: Final = re.compile(r"(?:use|using|used|uses|set|enter|type|try|put|with|took|chose|picked) [\"'`]?(?P<v>[^\s\"'`]{6,64})[\"'`]? (?:as|for|is) (?:my|the|our|his|her|a|your)? ?(?:[\w\-]{1,16} ){0,2}$", re.I)
-_IS_PASSWORD: Final = re.compile(r"(?:^|[\s\"'`(*/#;])(?P<v>[^\s\"'`]{6,64})[\"'`]? (?:is|was|=) (?:my|the|our|his|her|your) (?:[\w\-]{1,16} ){0,2}$", re.I)
-_SLASHED: Final = re.compile(r"[^.!?\n]{0,32}?(?:(?<![a-z])(?:is|are|with|as)(?![a-z])|:|=|->)\s{0,2}[\"'`]?(?P<u>[\w.@\-+]{2,48})\s{0,2}(?:/|\||,? (?:and|und) |:)\s{0,2}(?P<v>[^\s/\"'`]{5,64})", re.I)
-_MAIDEN: Final = re.compile(r"(?:security question|security answer|secret question|maiden name|first pet|secret answer)[^.!?\n]{0,60}?(?:is|was|:|=)\s{1,2}[\"']?(?P<v>[A-ZÀ-Ý][a-zà-ÿ]{2,20})(?![a-zA-Z])(?! (?:is|was|on|for|of))", re.I)
-_SPLIT_CODE: Final = re.compile(r"(?<![\w\-])(?=[a-z0-9\-]{0,24}\d)[a-z0-9]{3,8}(?:-[a-z0-9]{3,8}){1,4}(?![\w\-])|(?<![\d\-])\d{8}(?![\d\-])|(?<![\w\-])(?=[a-z]{0,9}\d)[a-z0-9]{8,10}(?![\w\-])", re.I)
-_BACKUP: Final = re.compile(r"(?:backup|recovery|rescue|scratch|emergency|2fa|bypass)[ \-](?:codes?|keys?)(?![a-z])")
-_SEED: Final = re.compile(r"(?<![a-z'])(?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n]{1,3}){11,23}(?:\d{1,2}[.):] ?)?[a-z]{3,8}(?![a-z])")
+_DIGITS_BESIDE: Final = re.compile(
+    r"\s{0,2}[:=#]?\s{0,2}(?P<v>\d{3,8})(?![\d.,/\-]{0,3}\d)(?!\s{0,2}(?:digits?|chars|-))"
+)
+_LINKS: Final = (" as ", " for ", " is ", " was ", "= ")
+_NUMBER_NAMES: Final = frozenset(("code", "combination", "combo", "tan", "codice", "código", "codigo", "nip"))
+_LOG_IN: Final = re.compile(
+    r"(?<![a-z])(?:log|logged|sign|signed|logging|signing) ?(?:in|on)(?:to)?[^.!?\n]{0,32}? (?:with|as"
+    r"|using):? [\"'`]?[\w.@\-+]{2,48}"
+    r"[\"'`]?\s{0,2}(?:/|,? (?:and|und|with)(?: (?:the )?(?:password|pw|pass))? "
+    r"|:)\s{0,2}[\"'`]?(?P<v>[^\s/\"'`]{5,64})"
+)
+_TEXTED: Final = re.compile(
+    r" (?:that )?(?:they|it|you|he|she|we|i)(?:'ve| just| have)? (?:just )?(?:texted|sent|emailed|gave|got"
+    r"|received|messaged)[^.!?\n\d]{0,24}(?: is|:|->)? ?(?P<v>\d{3}[ \-]?\d{3}|\d{4,8})(?!\d)",
+    re.I,
+)
+_AS_PASSWORD: Final = re.compile(
+    r"(?:use|using|used|uses|set|enter|type|try|put|with|took|chose"
+    r"|picked) [\"'`]?(?P<v>[^\s\"'`]{6,64})[\"'`]? (?:as|for|is) (?:my|the|our|his|her|a"
+    r"|your)? ?(?:[\w\-]{1,16} ){0,2}$",
+    re.I,
+)
+_IS_PASSWORD: Final = re.compile(
+    r"(?:^|[\s\"'`(*/#;])(?P<v>[^\s\"'`]{6,64})[\"'`]? (?:is|was|=) (?:my|the|our|his|her"
+    r"|your) (?:[\w\-]{1,16} ){0,2}$",
+    re.I,
+)
+_SLASHED: Final = re.compile(
+    r"[^.!?\n]{0,32}?(?:(?<![a-z])(?:is|are|with|as)(?![a-z])|:|="
+    r"|->)\s{0,2}[\"'`]?(?P<u>[\w.@\-+]{2,48})\s{0,2}(?:/|\||,? (?:and|und) "
+    r"|:)\s{0,2}(?P<v>[^\s/\"'`]{5,64})",
+    re.I,
+)
+_MAIDEN: Final = re.compile(
+    r"(?:security question|security answer|secret question|maiden name|first pet"
+    r"|secret answer)[^.!?\n]{0,60}?(?:is|was|:|=)\s{1,2}[\"']?(?P<v>[A-ZÀ-Ý][a-zà-ÿ]{2,20})(?![a-zA-Z])(?!"
+    r" (?:is|was|on|for|of))",
+    re.I,
+)
+_SPLIT_CODE: Final = re.compile(
+    r"(?<![\w\-])(?=[a-z0-9\-]{0,24}\d)[a-z0-9]{3,8}(?:-[a-z0-9]{3,8}){1,4}(?![\w\-])"
+    r"|(?<![\d\-])\d{8}(?![\d\-])|(?<![\w\-])(?=[a-z]{0,9}\d)[a-z0-9]{8,10}(?![\w\-])",
+    re.I,
+)
+_BACKUP: Final = re.compile(
+    r"(?:backup|recovery|rescue|scratch|emergency|2fa|bypass)[ \-](?:codes?|keys?)(?![a-z])"
+)
+_SEED: Final = re.compile(
+    r"(?<![a-z'])(?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n]{1,3}){11,23}(?:\d{1,2}[.):] ?)?[a-z]{3,8}(?![a-z])"
+)
 
 
 class _Rules(NamedTuple):
@@ -42,6 +87,7 @@ class _Rules(NamedTuple):
     ordinary: frozenset[str]
     endings: re.Pattern[str]
     code_kinds: tuple[str, ...]
+    code_places: re.Pattern[str]
     code_not: re.Pattern[str]
     codes: frozenset[str]
     function_words: frozenset[str]
@@ -55,21 +101,34 @@ def _any(items: list[str]) -> str:
 def _rules() -> _Rules:
     data = read("speech")
     copula, after = _any(data["copulas"]), _any(data["after_copula"])
-    place = rf"(?:,? (?:{_any(data['prepositions'])}) (?:(?:{_any(data['articles'])}) )?[\w.\-@'/+]{{1,32}}(?: [\w.\-@']{{1,24}}){{0,3}}?)"
-    now = "(?: here| now| again| hier| ici| aquí)?"
-    said = (
-        r"(?P<sep>[\"'`*)]{0,2}\s{0,2}[:=]{1,2}\s{0,3}|\s{0,2}(?:->|→|=>|-|–|—|~)\s{1,2}|['’]s (?:now )?|\? ?(?:it['’]s|it is)? ?"
-        rf"|[,;]? ?(?:which )?(?:(?<=[\s,;])(?:{copula}))(?: (?:{after}))? ?:? ?| (?:changed |reset |updated )?to ?:? ?|, ?(?:it['’]s|it is|that['’]s) | )"
-        r"(?P<q>[\"'`“”„«*]{0,2})\s?(?P<v>[^\s\"`”“»„«]{4,128})(?P<end>.?)"
+    place = (
+        rf"(?:,? (?:{_any(data['prepositions'])}) (?:(?:{_any(data['articles'])}) )?"
+        r"[\w.\-@'/+]{1,32}(?: [\w.\-@']{1,24}){0,3}?|,? ?\([^()\n]{1,40}\))"
     )
+    now = "(?: here| now| again| hier| ici| aquí)?"
+    explicit = (
+        r"[\"'`*)]{0,2}\s{0,2}[:=]{1,2}\s{0,3}|\s{0,2}(?:->|→|=>|-|–|—|~)\s{1,2}|['’]s (?:now )?"
+        r"|\? ?(?:it['’]s|it is)? ?"
+        r"| (?:(?:is|was|were|got|has been|had been|wurde|a été) )?(?:changed|reset|updated|set"
+        r"|switched) (?:to|auf|en) ?:? ?"
+        rf"|[,;]? ?(?:which )?(?:(?<=[\s,;])(?:{copula}))(?: (?:{after}))? ?:? ?"
+        r"| (?:to|auf|en) ?:? ?|,? ?(?:it['’]s|it is|that['’]s|here it is:?|here you go:?) "
+    )
+    value = r"(?P<q>[\"'`“”„«*]{0,2})\s?(?P<v>[^\s\"`”“»„«]{4,128})(?P<end>.?)"
     return _Rules(
-        said=(re.compile(now + said, re.I | re.S), re.compile(place + now + said, re.I | re.S)),
+        said=(
+            re.compile(f"{now}(?P<sep>{explicit}| ){value}", re.I | re.S),
+            re.compile(f"{place}{now}(?P<sep>{explicit}){value}", re.I | re.S),
+        ),
         nouns_elsewhere=re.compile(
-            f"(?:{_any(data['nouns_elsewhere'])})" r"[^\x21-\x7e\n]{0,12}[:=]{0,1}[^\x21-\x7e\n]{0,4}[\"'`]?(?P<v>[\x21-\x7e]{5,64})", re.I
+            f"(?:{_any(data['nouns_elsewhere'])})"
+            r"[^\x21-\x7e\n]{0,12}[:=]{0,1}[^\x21-\x7e\n]{0,4}[\"'`]?(?P<v>[\x21-\x7e]{5,64})",
+            re.I,
         ),
         ordinary=frozenset(words(data["ordinary"])),
         endings=re.compile(data["ordinary_endings"]),
         code_kinds=tuple(f"{kind}{joint}" for kind in data["code_kinds"] for joint in " -"),
+        code_places=re.compile(rf"(?<![a-z])(?:{_any(data['code_places'])})(?![a-z])"),
         code_not=re.compile("|".join(data["code_not"])),
         codes=frozenset(data["codes"]),
         function_words=frozenset(data["function_words"]),
@@ -98,21 +157,38 @@ def _told(text: str, name: Name, match: re.Match[str]) -> Finding | None:
     value, separator = match["v"], match["sep"]
     core = value.rstrip(".,;:!?)#'\"*’")
     found = Finding("natural_language", "told", name.start, match.end("v"))
-    if name.text == "passphrase" or (name.text.startswith("pass") and match["q"]):
+    if name.text == "passphrase" or (name.strength is Strength.STRONG and match["q"]):
         phrase = _PHRASE.match(text, match.start("v"))
-        if phrase is not None and not rules.function_words & set(phrase.group(0).split()):
-            if name.text == "passphrase" or text[phrase.end() : phrase.end() + 1] in ('"', "'", "`", "”", "“", "»"):
-                return found
-    if not core or core.lower() in rules.ordinary or (_CODE_LIKE.search(core) and not _SYMBOLS.search(core)):
+        if phrase is not None and _is_passphrase(text, name, phrase):
+            return found
+    if (
+        not core
+        or core.lower() in rules.ordinary
+        or core.endswith(_COMPARED)
+        or (_CODE_LIKE.search(core) and not _SYMBOLS.search(core))
+    ):
         return None
     weak = separator == " "
     if weak and not _may_stand_beside(name, core):
         return None
-    if is_secret(core, quoted=bool(match["q"]), strong=name.strength is Strength.STRONG) and not (weak and not _is_mixed(core)):
+    if is_secret(core, quoted=bool(match["q"]), strong=name.strength is Strength.STRONG) and not (
+        weak and not _is_mixed(core)
+    ):
         return found
     if not weak and name.strength is Strength.STRONG and _is_plain_password(text, name, match, core):
         return found
     return None
+
+
+def _is_passphrase(text: str, name: Name, phrase: re.Match[str]) -> bool:
+    """Several words that make no sentence: at least four, or three in quotes."""
+    rules = _rules()
+    parts = set(phrase.group(0).lower().split())
+    if parts & rules.function_words:
+        return False
+    if text[phrase.end() : phrase.end() + 1] in ('"', "'", "`"):
+        return not parts & rules.ordinary
+    return name.text == "passphrase" and len(phrase.group(0).split()) > 3
 
 
 def _skip_tail(text: str, end: int) -> int:
@@ -128,12 +204,18 @@ def _may_stand_beside(name: Name, core: str) -> bool:
 
 
 def _is_mixed(core: str) -> bool:
-    return (any(map(str.isdigit, core)) and any(map(str.isalpha, core))) or re.search(r"[!@#$%^&*]", core) is not None
+    return (any(map(str.isdigit, core)) and any(map(str.isalpha, core))) or re.search(
+        r"[!@#$%^&*]", core
+    ) is not None
 
 
 def _is_plain_password(text: str, name: Name, match: re.Match[str], core: str) -> bool:
     """A bare word as a password: after an explicit copula and at the end of the clause."""
-    if name.text in ("secret", "key", "keys", "clave", "token") or match["sep"].strip() == "=" or '"' in match["sep"]:
+    if (
+        name.text in ("secret", "key", "keys", "clave", "token")
+        or match["sep"].strip() == "="
+        or '"' in match["sep"]
+    ):
         return False
     if is_vocabulary(core) or core.lower() in placeholders().words:
         return False
@@ -155,13 +237,16 @@ def elsewhere(text: str) -> Finding | None:
 
 def used_as(text: str, low: str, name: Name) -> Finding | None:
     """`I used x as my password`, `x is the wifi password`."""
-    if name.strength is not Strength.STRONG or not name.before.endswith((" my ", " our ", " the ", " his ", " her ", " your ", " a ", "wifi ", "wi-fi ", "admin ", "root ", "login ")):
+    if name.strength is not Strength.STRONG or not name.spoken:
         return None
-    head = text[max(0, name.start - 120) : name.start]
+    first = max(0, name.start - 120)
+    if not occurs(low[first : name.start], _LINKS):
+        return None
+    head = text[first : name.start]
     for pattern in (_AS_PASSWORD, _IS_PASSWORD):
         match = pattern.search(head)
         if match is not None and is_secret(match["v"], quoted=False, strong=True) and _is_mixed(match["v"]):
-            return Finding("natural_language", "used_as", name.start - len(head) + match.start("v"), name.end)
+            return Finding("natural_language", "used_as", first + match.start("v"), name.end)
     return None
 
 
@@ -170,12 +255,14 @@ def digits(text: str, low: str, name: Name) -> Finding | None:
     rules = _rules()
     if name.text not in rules.codes and not name.text.endswith(("-pin", "-code")):
         return None
-    is_code = name.text in ("code", "combination", "combo", "tan", "codice", "código", "codigo", "nip")
-    if is_code and not low[max(0, name.start - 18) : name.start].endswith(rules.code_kinds):
-        match = _TEXTED.match(text, name.end) if name.text == "code" else None
-        return Finding("natural_language", "code", name.start, match.end()) if match else None
-    match = None if is_code else _DIGITS_BESIDE.match(text, name.end)
-    match = match or _DIGITS_AFTER.match(text, name.end) or (_TEXTED.match(text, name.end) if is_code else None)
+    is_code = name.text in _NUMBER_NAMES
+    known = not is_code or low[max(0, name.start - 18) : name.start].endswith(rules.code_kinds)
+    match = (_DIGITS_BESIDE.match(text, name.end) if known else None) or _DIGITS_AFTER.match(text, name.end)
+    if match is not None and not known:
+        # "the code for the front door is 2214": the place is said after the noun.
+        match = match if rules.code_places.search(match["mid"].lower()) else None
+    if match is None and name.text == "code":
+        match = _TEXTED.match(text, name.end)
     if match is None or rules.code_not.search((match.groupdict().get("mid") or "").lower()):
         return None
     if rules.code_not.search(low[max(0, name.start - 9) : name.end]):
@@ -191,6 +278,17 @@ def pair(text: str, name: Name) -> Finding | None:
     if match is None or not is_secret(match["v"], quoted=False, strong=True) or "://" in match.group(0):
         return None
     return Finding("natural_language", "user_and_password", name.start, match.end())
+
+
+def logging_in(text: str, low: str) -> Finding | None:
+    """`log in with bob / x`."""
+    match = _LOG_IN.search(low)
+    if match is None:
+        return None
+    value = text[match.start("v") : match.end("v")]
+    if not is_secret(value, quoted=False, strong=True) or not _is_mixed(value.rstrip(".,;:")):
+        return None
+    return Finding("natural_language", "user_and_password", match.start(), match.end())
 
 
 def wallet_words(low: str) -> Finding | None:
@@ -224,7 +322,11 @@ def backup_codes(text: str, low: str) -> Finding | None:
     if match is None:
         return None
     codes = _SPLIT_CODE.findall(text, match.end(), match.end() + 400)
-    return Finding("natural_language", "backup_codes", match.start(), match.end() + 400) if len(codes) >= 2 else None
+    return (
+        Finding("natural_language", "backup_codes", match.start(), match.end() + 400)
+        if len(codes) >= 2
+        else None
+    )
 
 
 def security_answer(text: str) -> Finding | None:

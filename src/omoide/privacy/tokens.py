@@ -1,9 +1,10 @@
 """Credentials that name themselves, found on the long words of a text.
 
 Ordinary text has few words of 16 and more characters, so all vendor formats together cost next to
-nothing there. A format is looked up by its head, the letters up to the first separator (`ghp_`,
-`sk-`, `hvs.`), in one dictionary; only formats that are letters all the way (`AKIA`, `AIza`) need
-a substring search. Shapes without a fixed prefix run where one of their literals occurs.
+nothing there. The words are cut into runs of letters and digits; a format is looked up by its head,
+the run up to the first separator (`ghp_`, `sk-`, `hvs.`), or, when it is letters all the way (`AKIA`,
+`AIza`), by the first two characters of a run. Shapes without a fixed prefix run where one of their
+words occurs, or on very long words with digits.
 """
 
 from __future__ import annotations
@@ -14,11 +15,17 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from omoide.privacy.checks import CHECKS
+from omoide.privacy.gates import occurs
 from omoide.privacy.rulefiles import read
+from omoide.privacy.verdict import BudgetError
 
 LONG_WORD: Final = 16
 """Characters of the shortest word that can be a credential by its form alone."""
-VERY_LONG_WORD: Final = 43
+VERY_LONG_WORD: Final = 33
+"""Characters of the shortest word on which shapes without a prefix are tried."""
+FEWEST_DIGITS: Final = 4
+MOST_FAILED: Final = 2_000
+"""Matches that may fail their check before a text is refused: no honest text has as many."""
 
 BODIES: Final[dict[str, str]] = {
     "an": "[A-Za-z0-9]",
@@ -32,6 +39,7 @@ BODIES: Final[dict[str, str]] = {
     "hexd": "[0-9a-f.]",
     "low": "[a-z0-9]",
     "up": "[A-Z0-9]",
+    "upd": r"[A-Z0-9\-]",
     "b32": "[A-Z2-7]",
     "b58": "[1-9A-HJ-NP-Za-km-z]",
     "b64": "[A-Za-z0-9+/]",
@@ -39,8 +47,16 @@ BODIES: Final[dict[str, str]] = {
     "any": r"[A-Za-z0-9_\-.=+/~]",
     "pct": r"[A-Za-z0-9%/+\-=]",
 }
+_LETTERS: Final = re.compile(r"[a-z]{2,20}(?![a-z])")
+_USUAL_HEADS: Final = frozenset(
+    "key keys secret access api test live oauth persona polar hyper mercury mob sdk pat org prod sec private "
+    "restricted token re al pa sl fc db ion ls md rpa account".split()
+)
+"""Heads that are words of ordinary text too."""
+_BLOCK: Final = re.compile(r"[A-Za-z0-9]+")
 _DIGITS: Final = re.compile(r"[0-9]")
-_HEAD: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{1,20}[_\-.:/~+=]")
+_SEPARATORS: Final = "_-.:/~+="
+_RUN: Final = re.compile(r"[A-Za-z0-9]+[_\-.:/~+=]?")
 
 
 class Format(NamedTuple):
@@ -49,16 +65,17 @@ class Format(NamedTuple):
     rule: str
     pattern: re.Pattern[str]
     check: Callable[[str], bool]
-    folded: bool
-    """Matched without regard to case."""
+    literals: tuple[str, ...] = ()
+    run: int = 0
+    """Length of an unbroken run of letters and digits that must occur."""
 
 
 class Formats(NamedTuple):
     """All formats, by how they are looked up."""
 
     heads: dict[str, tuple[Format, ...]]
-    tight: tuple[tuple[str, Format], ...]
-    shapes: tuple[tuple[tuple[str, ...], Format], ...]
+    tight: dict[str, tuple[tuple[str, Format], ...]]
+    shapes: tuple[tuple[frozenset[str], Format], ...]
     long: tuple[Format, ...]
 
 
@@ -66,26 +83,44 @@ class Formats(NamedTuple):
 def formats() -> Formats:
     """Compile `rules/tokens.toml` and the token shapes of `rules/shapes.toml`, once."""
     heads: dict[str, list[Format]] = {}
-    tight: list[tuple[str, Format]] = []
+    tight: dict[str, list[tuple[str, Format]]] = {}
     for row in read("tokens")["tokens"]:
         for prefix in row["prefixes"]:
             made = _compile(row, prefix)
-            head = _HEAD.match(prefix)
-            if head is None:
-                tight.append((prefix, made))
-            else:
+            head = _RUN.match(prefix)
+            if head is not None and head.group(0)[-1] in _SEPARATORS:
                 heads.setdefault(head.group(0), []).append(made)
+            else:
+                tight.setdefault(prefix[:2], []).append((prefix, made))
     shapes, long = [], []
     for row in read("shapes")["shape"]:
         if row.get("over") not in ("tokens", "long"):
             continue
         flags = 0 if row.get("exact") else re.IGNORECASE
-        shape = Format(row["id"], re.compile(row["pattern"], flags), CHECKS[row["check"]], not row.get("exact"))
+        literals, run = tuple(row.get("literals", ())), row.get("run", 0)
+        shape = Format(row["id"], re.compile(row["pattern"], flags), CHECKS[row["check"]], literals, run)
         if row["over"] == "long":
             long.append(shape)
         else:
-            shapes.append((tuple(row["literals"]), shape))
-    return Formats({k: tuple(v) for k, v in heads.items()}, tuple(tight), tuple(shapes), tuple(long))
+            shapes.append((frozenset(row["words"]), shape))
+    return Formats(
+        {head: tuple(made) for head, made in heads.items()},
+        {start: tuple(made) for start, made in tight.items()},
+        tuple(shapes),
+        tuple(long),
+    )
+
+
+def vocabulary() -> tuple[str, ...]:
+    """The words of the gate: those of shapes that are tried on long words, and of prefixes."""
+    return (*(word for words, _ in formats().shapes for word in words), *head_words())
+
+
+@cache
+def head_words() -> frozenset[str]:
+    """The letters with which prefixes begin: a text without them cannot hold a cut token."""
+    runs = (_LETTERS.match(head.lower()) for head in formats().heads)
+    return frozenset(run.group(0) for run in runs if run is not None) - _USUAL_HEADS
 
 
 def token_pattern(row: dict[str, Any], prefix: str) -> str:
@@ -97,69 +132,104 @@ def token_pattern(row: dict[str, Any], prefix: str) -> str:
 
 def _compile(row: dict[str, Any], prefix: str) -> Format:
     check = CHECKS[row.get("check", "random")]
-    return Format(row["id"], re.compile(token_pattern(row, prefix)), check, False)
+    return Format(row["id"], re.compile(token_pattern(row, prefix)), check)
 
 
 class Found(NamedTuple):
     """What a look at the long words gave."""
 
-    matches: list[tuple[str, str]]
-    """(rule, match)."""
+    matches: Iterator[tuple[str, str]]
+    """(rule, match), found as they are asked for."""
     started: bool
     """A prefix of some format occurs, whole or cut."""
 
 
-def find_tokens(blob: str, words: list[str]) -> Found:
+def find_tokens(blob: str, words: list[str], found: set[str]) -> Found:
     """Every credential in the long words.
 
     Args:
         blob: The words of `LONG_WORD` and more characters, joined by newlines.
         words: The same words.
+        found: What the gate said about the text.
+    Raises:
+        BudgetError: while the matches are read, when very many of them fail their check.
+    Cost: linear in the blob; one set look-up for all prefixes.
     """
     known = formats()
-    heads, matches, started = known.heads, [], False
-    if not heads.keys().isdisjoint(_HEAD.findall(blob)):
-        started = True
-        matches += _headed(blob, heads)
-    for literal, made in known.tight:
-        if literal in blob:
-            started = True
-            matches += _tight_matches(blob, made)
-    low = blob.lower()
-    for literals, made in known.shapes:
-        haystack = low if made.folded else blob
-        for literal in literals:
-            if literal in haystack:
-                started = True
-                matches += _matches(blob, made)
-                break
-    longest = "\n".join([word for word in words if len(word) >= VERY_LONG_WORD and len(_DIGITS.findall(word)) >= 4])
-    if longest:
-        for made in known.long:
-            matches += _matches(longest, made)
-    return Found(matches, started)
+    runs = set(_RUN.findall(blob))
+    heads = known.heads.keys() & runs
+    starts = known.tight.keys() & {run[:2] for run in runs}
+    return Found(_checked(_candidates(blob, words, found, heads, starts)), bool(heads or starts))
 
 
-def _headed(blob: str, heads: dict[str, tuple[Format, ...]]) -> Iterator[tuple[str, str]]:
-    for head in _HEAD.finditer(blob):
-        for made in heads.get(head.group(0), ()):
-            match = made.pattern.match(blob, head.start())
-            if match is not None and made.check(match["v"]):
-                yield made.rule, match.group(0)
+def may_be_cut(text: str) -> bool:
+    """A line ends in the beginning of a token that is shorter than a long word."""
+    known = formats()
+    for line in text.split("\n"):
+        tail = line[-LONG_WORD:].rsplit(None, 1)
+        if tail and len(tail[-1]) >= 6:
+            run = _RUN.match(tail[-1])
+            if run is not None and (run.group(0) in known.heads or tail[-1][:2] in known.tight):
+                return True
+    return False
 
 
-def _matches(blob: str, made: Format) -> Iterator[tuple[str, str]]:
-    for match in made.pattern.finditer(blob):
+def _checked(candidates: Iterator[tuple[Format, re.Match[str]]]) -> Iterator[tuple[str, str]]:
+    failed = 0
+    for made, match in candidates:
         if made.check(match["v"]):
             yield made.rule, match.group(0)
+        else:
+            failed += 1
+            if failed > MOST_FAILED:
+                raise BudgetError
 
 
-def _tight_matches(blob: str, made: Format) -> Iterator[tuple[str, str]]:
+def _candidates(
+    blob: str, words: list[str], found: set[str], heads: set[str], starts: set[str]
+) -> Iterator[tuple[Format, re.Match[str]]]:
+    known = formats()
+    if heads:
+        yield from _headed(blob, known, heads)
+    for start in starts:
+        for literal, made in known.tight[start]:
+            if literal in blob:
+                yield from _tight(blob, made)
+    for gate, made in known.shapes:
+        if not gate.isdisjoint(found):
+            yield from _each(made, blob)
+    longest = "\n".join(
+        [
+            word
+            for word in words
+            if len(word) >= VERY_LONG_WORD and len(_DIGITS.findall(word)) >= FEWEST_DIGITS
+        ]
+    )
+    if longest:
+        run = max(map(len, _BLOCK.findall(longest)), default=0)
+        for made in known.long:
+            if run >= made.run and (not made.literals or occurs(longest, made.literals)):
+                yield from _each(made, longest)
+
+
+def _each(made: Format, blob: str) -> Iterator[tuple[Format, re.Match[str]]]:
+    for match in made.pattern.finditer(blob):
+        yield made, match
+
+
+def _headed(blob: str, known: Formats, heads: set[str]) -> Iterator[tuple[Format, re.Match[str]]]:
+    for run in _RUN.finditer(blob):
+        if run.group(0) in heads:
+            for made in known.heads[run.group(0)]:
+                match = made.pattern.match(blob, run.start())
+                if match is not None:
+                    yield made, match
+
+
+def _tight(blob: str, made: Format) -> Iterator[tuple[Format, re.Match[str]]]:
     for match in made.pattern.finditer(blob):
         start = match.start()
         before = blob[start - 1] if start else " "
         # A letter, a digit or base64 before a prefix of bare letters: the middle of something else.
-        if (before.isascii() and before.isalnum()) or before in "+/":
-            continue
-        if made.check(match["v"]):
-            yield made.rule, match.group(0)
+        if not ((before.isascii() and before.isalnum()) or before in "+/"):
+            yield made, match

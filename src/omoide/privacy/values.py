@@ -21,21 +21,22 @@ from omoide.privacy.rulefiles import read, words
 _RUNS: Final = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
 _BLOCKS: Final = re.compile(r"[A-Za-z0-9]+")
 _REPEATED: Final = re.compile(r"(.)\1{4}")
+_REPEATED_RUN: Final = re.compile(r"([A-Z0-9])\1{4,160}")
 _LOOK: Final = 160
 """Characters of a value that are looked at."""
 
 UUID: Final = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 HEX: Final = re.compile(r"[0-9a-fA-F]+")
+_PAIR_ROWS: Final = (
+    "a:abcdefgiklmnprstuvwxyz b:acdeijlnorstuy c:acdefhiklmoprstuy d:abcdefgilmnoprstuvwy "
+    "e:abcdefghiklmnopqrstuvwxy f:adefilnorstuy g:aceghilmnoprstu h:aeilmoprstuy "
+    "i:abcdefgklmnoprstvxz j:eosu k:acefilnoprsu l:abcdefgiklmnoprstuvy m:abdefilmopstuy "
+    "n:abcdefghijklmnoprstuvwy o:abcdefgiklmnoprstuvwxy p:acdefhilmnoprstuy q:lu "
+    "r:abcdefgiklmnoprstuvwy s:acdefhiklmnopqrstuvwy t:abcdefghilmnoprstuvwy "
+    "u:abcdefgilmnoprst v:aeio w:aehilnors x:acefilmpst y:acdegilmnoprst z:aeio "
+)
 _USUAL_PAIRS: Final = frozenset(
-    first + second
-    for row in (
-        "a:abcdefgiklmnprstuvwxyz b:acdeijlnorstuy c:acdefhiklmoprstuy d:abcdefgilmnoprstuvwy e:abcdefghiklmnopqrstuvwxy "
-        "f:adefilnorstuy g:aceghilmnoprstu h:aeilmoprstuy i:abcdefgklmnoprstvxz j:eosu k:acefilnoprsu l:abcdefgiklmnoprstuvy "
-        "m:abdefilmopstuy n:abcdefghijklmnoprstuvwy o:abcdefgiklmnoprstuvwxy p:acdefhilmnoprstuy q:lu r:abcdefgiklmnoprstuvwy "
-        "s:acdefhiklmnopqrstuvwy t:abcdefghilmnoprstuvwy u:abcdefgilmnoprst v:aeio w:aehilnors x:acefilmpst y:acdegilmnoprst z:aeio"
-    ).split()
-    for first, seconds in (row.split(":"),)
-    for second in seconds
+    first + second for row in _PAIR_ROWS.split() for first, seconds in (row.split(":"),) for second in seconds
 )
 """Pairs of letters that make up 98.5 % of English words and of identifiers."""
 _BASE58: Final = {c: i for i, c in enumerate("123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz")}
@@ -90,10 +91,16 @@ def is_degenerate(value: str) -> bool:
     value = value[:_LOOK]
     low = value.lower()
     known = placeholders()
-    if _REPEATED.search(value) or known.inside.search(low):
+    if known.inside.search(low) or (_REPEATED.search(value) and not _is_padded(value)):
         return True
     rows = known.rows
     return any(low[i : i + 6] in rows for i in range(len(low) - 5))
+
+
+def _is_padded(value: str) -> bool:
+    """A run of one character pads a long random part, as in tokens that begin with AAAA."""
+    rest = _REPEATED_RUN.sub("", value)
+    return len(rest) >= 24 and transitions(rest) >= 0.3
 
 
 def is_random(value: str, share: float = 0.18) -> bool:

@@ -73,4 +73,8 @@ class Finding:
     whole: bool = True
 
 
+class BudgetError(Exception):
+    """A text asked for more work than a text can need; the scan gives up and blocks it."""
+
+
 CLEAN = Verdict(False, "", "")

@@ -57,6 +57,7 @@ def test_text_of_all_sources_and_the_author_become_terms() -> None:
 def test_equality_entries_are_texts() -> None:
     draft = draft_of(rank=7, tags={"b", "a"}, session_id="s", author="Ann")
     assert sorted(draft.exact) == [
+        ("@", "ann"),
         ("author", "Ann"),
         ("rank", "7"),
         ("session_id", "s"),

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from uuid import UUID
 
 import pytest
 
@@ -19,7 +20,7 @@ from omoide.mixins import NeverRecordMixin, WriteFilterMixin, never_record
 from omoide.mixins.never_record import Tombstone
 from omoide.ops.model import Model
 from omoide.ops.save import prepare
-from omoide.privacy import Policy
+from omoide.privacy import Policy, Verdict
 
 SECRET = "ghp_" + "a8F3kL9mQ2xR7vT4wY6zB1cD5eG0hJ" + "NpSu4K"
 """Looks like a token of a code host; made up, and joined here so that no scanner of repositories trips."""
@@ -132,3 +133,17 @@ def test_specs_say_which_mixins_a_model_has() -> None:
     spec = GateBoth.__omoide_spec__
     assert spec is not None
     assert (spec.never_record, spec.tracks_access) == (True, False)
+
+
+def test_all_text_is_scanned_and_nothing_omoide_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[set[str]] = []
+
+    def scan(values: Mapping[str, object], policy: Policy | None = None) -> Verdict:
+        seen.append(set(values))
+        return Verdict(False, "", "")
+
+    monkeypatch.setattr("omoide.privacy.scan_values", scan)
+    text = {"agent_id", "content", "tags", "document", "data"}
+    prepare(GateBoth(agent_id="a", reference=UUID(int=7)))
+    prepare(GateBoth(agent_id="a", note_id="mine"))
+    assert seen == [text, text | {"note_id"}]

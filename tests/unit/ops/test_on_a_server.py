@@ -167,3 +167,48 @@ def test_async_works_in_successive_loops() -> None:
         return await OpsNote.acount(agent_id="a")
 
     assert [asyncio.run(turn(str(i))) for i in range(3)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.7, 0.9])
+def test_ranges_include_their_own_bound(share: float) -> None:
+    OpsNote(agent_id="a", importance=share, confidence=share).save()
+    query = OpsNote.query.filter(agent_id="a")
+    assert query.filter(importance__gte=share).count() == 1
+    assert query.filter(importance__lt=share).count() == 0
+    assert query.filter(confidence__gte=share).count() == 1
+    assert query.filter(confidence__lt=share).count() == 0
+    assert query.filter(importance__gte=share, colour="red", scan=True).count() == 1
+    assert query.filter(confidence__gte=share, colour="red", scan=True).count() == 1
+
+
+HOSTILE = [
+    "a&agent_id=b",
+    "*",
+    "{x}",
+    "a:b",
+    "a b",
+    "a\nb",
+    "🦀",
+    "x" * 128,
+    "a/b",
+    "%2F",
+    "[a]",
+    "a?",
+    "a}",
+    "{",
+    "\x00",
+]
+
+
+def test_hostile_partitions_are_separate_and_come_back() -> None:
+    notes = [OpsNote(agent_id=agent, note_id="same", content=agent) for agent in HOSTILE]
+    assert all(OpsNote.save_many(notes))
+    for agent in HOSTILE:
+        assert OpsNote.count(agent_id=agent) == 1
+        found = OpsNote.query.get(agent_id=agent, note_id="same")
+        assert found is not None
+        assert (found.agent_id, found.content) == (agent, agent)
+    assert OpsNote.query.filter(agent_id="*").delete() == 1
+    assert [OpsNote.count(agent_id=agent) for agent in HOSTILE] == [
+        0 if agent == "*" else 1 for agent in HOSTILE
+    ]

@@ -235,3 +235,12 @@ def test_the_conditions_of_a_query_hold_for_records_got_by_key(store: RecordingS
         odd.get(content="note 1")
     with pytest.raises(QueryError, match="needs note_id="):
         odd.get()
+
+
+def test_a_scan_keeps_the_order_asked_for(store: RecordingStore) -> None:
+    notes = _fill("a")
+    query = OpsNote.query.filter(agent_id="a", colour__ne="green", scan=True)
+    assert query.all() == notes[::-1]
+    assert query.order_by("importance").all() == notes
+    assert query.order_by("-content").limit(2).offset(1).all() == [notes[3], notes[2]]
+    assert query.order_by("time").filter(id__in=[note.note_id for note in notes[::-1]]).all() == notes

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from omoide.apps.cli.conversation import CHANGED, CONVERSATION, OUTDATED, QUESTIONS, Question
 from omoide.apps.cli.output import FAILED, Answer, shown, table
-from omoide.errors import OmoideError, QueryError
+from omoide.errors import PolicyError, QueryError, StoreError
 
 if TYPE_CHECKING:
     from omoide.connection import Connection
@@ -112,9 +112,10 @@ def _store(connection: Connection) -> dict[str, Any]:
             occurred_at=turn.when,
         )
         started = perf_counter()
-        if not memory.save():
-            raise OmoideError("the demo could not store its own conversation")
+        outcome = memory.save()
         taken.append(perf_counter() - started)
+        if not outcome:
+            raise PolicyError(f"a turn of the demo was not stored: {outcome.reason}", reason=outcome.reason)
     trips = connection.round_trips - before
     return {"turns": len(CONVERSATION), "round_trips": trips, "p50_ms": _ms(median(taken))}
 
@@ -171,7 +172,7 @@ def _judge(result: AssemblyResult) -> dict[str, str]:
     verdicts |= {item.id: "acted" for item in result.items if CHANGED.answer in item.text}
     report = SubconsciousMemory(agent_id=AGENT).report_outcomes(result, verdicts)
     if report.error:
-        raise OmoideError(f"the demo's feedback did not get through: {report.error}")
+        raise StoreError(f"the feedback of the demo did not get through: {report.error}")
     return verdicts
 
 

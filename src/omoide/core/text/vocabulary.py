@@ -40,20 +40,35 @@ class Vocabulary:
         self._sizes: list[int] = []
         self._having: dict[str, list[int]] = {}
         self._pairs: dict[str, list[str]] = {}
-        for term in dict.fromkeys(terms):
-            self._add(term)
+        self._known: set[str] = set()
+        self._gone: set[str] = set()
+        for term in terms:
+            self.add(term)
 
-    def _add(self, term: str) -> None:
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def add(self, term: str) -> None:
+        """Take in one term more; one that is there, exact or short changes nothing."""
+        self._gone.discard(term)
+        if term in self._known:
+            return
         if _is_unspaced(term):
+            self._known.add(term)
             for character in dict.fromkeys(term):
                 self._pairs.setdefault(character, []).append(term)
         elif _is_word(term):
+            self._known.add(term)
             grams = trigrams(term)
             number = len(self._terms)
             self._terms.append(term)
             self._sizes.append(len(grams))
             for gram in grams:
                 self._having.setdefault(gram, []).append(number)
+
+    def discard(self, term: str) -> None:
+        """Leave a term out from now on, until it is added again."""
+        self._gone.add(term)
 
     def similar(self, missing: str) -> list[tuple[str, float]]:
         """Terms to search instead, with weight .3 x Dice, best first.
@@ -73,14 +88,21 @@ class Vocabulary:
         found = []
         for number, count in shared.items():
             dice = 2 * count / (len(grams) + self._sizes[number])
-            if dice >= DICE_MIN and self._terms[number] != missing:
-                found.append((-dice, self._terms[number]))
+            term = self._terms[number]
+            if dice >= DICE_MIN and term != missing and term not in self._gone:
+                found.append((-dice, term))
         return [(term, -BACK_OFF_WEIGHT * negative) for negative, term in sorted(found)[:LIMIT]]
 
     def _containing(self, character: str) -> list[tuple[str, float]]:
-        pairs = [pair for pair in self._pairs.get(character, ()) if pair != character]
+        pairs = [pair for pair in self._pairs.get(character, ()) if pair != character and pair not in self._gone]
         pairs.sort(key=lambda pair: (pair[0] != character, pair))
         return [(pair, BACK_OFF_WEIGHT * 2 / (1 + len(pair))) for pair in pairs[:PAIRS_LIMIT]]
+
+
+def may_be_stood_in_for(term: str) -> bool:
+    """Whether a term that no memory has can have similar ones: a word, or a lone character of a script
+    without spaces."""
+    return _is_word(term) or (len(term) == 1 and _is_unspaced(term))
 
 
 def similar(missing: str, vocabulary: Iterable[str]) -> list[tuple[str, float]]:

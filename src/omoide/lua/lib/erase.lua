@@ -2,14 +2,25 @@
 -- Include: journal partition postings graph
 --
 -- A footprint (field `row` of `f`) says what a record left behind: 16 bytes operation id, u16 evicted
--- by that write, then a MessagePack list: id, terms, unique digests, session, author, entities.
+-- by that write, then a MessagePack list: id, terms, unique digests, session, author, entities, and, of
+-- an updated record, the operations before: latest first, at most 4, 36 hex digits each (id, evicted).
+local EARLIER, EARLIER_BYTES = 36, 144
+
+local function hex(bytes)
+  return (string.gsub(bytes, '.', function(byte) return string.format('%02x', string.byte(byte)) end))
+end
+
+local function footprint_bytes(operation, evicted, list, earlier)
+  if earlier ~= '' then list = '\151' .. string.sub(list, 2) .. cmsgpack.pack(earlier) end
+  return operation .. pack('<I2', evicted) .. list
+end
 
 local function footprint_of(Q, row)
   local data = call('HGET', Q.f, row)
   if not data then error('CORRUPT a footprint is missing', 0) end
   local foot = cmsgpack.unpack(string.sub(data, 19))
   return { id = foot[1], terms = foot[2], unique = foot[3], session = foot[4], author = foot[5], entities = foot[6],
-    operation = string.sub(data, 1, 16), evicted = unpack_bytes('<I2', data, 17) }
+    operation = string.sub(data, 1, 16), evicted = unpack_bytes('<I2', data, 17), earlier = foot[7] or '' }
 end
 
 -- Session and author names have ordinals with a count of their records: name -> u32 ordinal, u32 count
@@ -41,6 +52,7 @@ local function tell(Q, row) append(Q.x, pack('<I4', row)) end
 local function erase(Q, H, row)
   row = tonumber(row)
   local foot = footprint_of(Q, row)
+  hdel(Q.r, row) -- first: a server that is out of memory refuses a script whose first write may need some
   null_postings(Q, row, foot.terms)
   for i = 1, #foot.unique do
     if call('HGET', Q.q, foot.unique[i]) == tostring(row) then hdel(Q.q, foot.unique[i]) end
@@ -50,7 +62,6 @@ local function erase(Q, H, row)
   give_ordinal(Q, foot.session)
   give_ordinal(Q, foot.author)
   if call('HGET', Q.m, foot.id) == tostring(row) then hdel(Q.m, foot.id) end
-  hdel(Q.r, row)
   hdel(Q.f, row)
   hdel(Q.c, row)
   zrem(Q.d, row)

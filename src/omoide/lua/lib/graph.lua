@@ -65,6 +65,7 @@ local function add_half_edge(Q, row, other, delta)
 end
 
 local function add_edge(Q, first, second, delta)
+  if first == second then return 0 end
   local weight = add_half_edge(Q, first, second, delta)
   if weight == 0 and delta > 0 then return 0 end
   return math.min(weight, add_half_edge(Q, second, first, delta))
@@ -76,19 +77,33 @@ local function drop_edges(Q, row)
   hdel(Q.g, row)
 end
 
--- An updated record has a new row: its edges follow it.
+-- An updated record has a new row: its edges follow it. Where a name in common has given the new row
+-- an edge already, the stronger of the two stays; the edge between the two rows goes with the old one.
 local function move_edges(Q, old, new)
   local rows, weights, n = edges_of(Q, old)
   if n == 0 then return end
-  for i = 1, n do
-    local theirs, theirs_weights, m = edges_of(Q, rows[i])
-    for j = 1, m do
-      if theirs[j] == old then theirs[j] = new end
-    end
-    store_edges(Q, rows[i], theirs, theirs_weights)
-  end
   hdel(Q.g, old)
-  store_edges(Q, new, rows, weights)
+  drop_half_edge(Q, new, old)
+  local mine, mine_weights, m = edges_of(Q, new)
+  local held = {}
+  for i = 1, m do held[mine[i]] = i end
+  for i = 1, n do
+    local other, at = rows[i], held[rows[i]]
+    if other ~= new then
+      if not at then
+        m, at = m + 1, m + 1
+        mine[m], mine_weights[m] = other, 0
+      end
+      mine_weights[at] = math.max(mine_weights[at], weights[i])
+      drop_half_edge(Q, other, new)
+      local theirs, theirs_weights = edges_of(Q, other)
+      for j = 1, #theirs do
+        if theirs[j] == old then theirs[j], theirs_weights[j] = new, mine_weights[at] end
+      end
+      store_edges(Q, other, theirs, theirs_weights)
+    end
+  end
+  for _, gone in ipairs(store_edges(Q, new, mine, mine_weights)) do drop_half_edge(Q, gone, new) end
 end
 
 -- Field `e:<name>`: the latest rows that name an entity, u32 each

@@ -9,6 +9,7 @@ local function open(Q, shape)
     check_companions(Q, H)
     return H
   end
+  if call('EXISTS', Q.a, Q.m, Q.r) > 0 then error('CORRUPT the head of the partition is missing', 0) end
   local t = call('TIME')
   H = {
     format = shape.format, fingerprint = shape.fingerprint, next = 1, n = 0, sdl = 0, dead = 0,
@@ -47,7 +48,8 @@ local function settle_expiry(Q, H)
   local latest = 0
   if H.n > 0 and call('ZCARD', Q.e) == H.n then
     latest = tonumber(call('ZREVRANGE', Q.e, 0, 0, 'WITHSCORES')[2])
-    latest = math.max(latest, clock() + 1000) -- an expiry in the past would take the keys at once, for good
+    local now = clock()
+    if latest <= now then latest = now + 1000 end -- an expiry in the past would take the keys at once, for good
   end
   if latest == 0 and H['until'] == 0 then return end
   H['until'] = latest

@@ -30,8 +30,10 @@ local function note(command, key, ...)
   if command == 'truncate' then
     need_leave('SET', key, '')
     need_leave('DEL', key)
-  else
+  elseif command == 'RENAME' then
     need_leave(command, key, ...)
+  else
+    need_leave(command, key) -- keys are all that rules look at
   end
   undone = undone + 1
   undo[undone] = { command, key, ... }

@@ -1,7 +1,7 @@
 -- put: give a record its row and write every index entry of it
 -- Include: head erase
 --
--- plan.carry says what an update keeps of the row it replaces: version, time, confidence, statistics, touch.
+-- plan.carry says what an update keeps of the row it replaces: version, time, confidence, statistics, touch, earlier operations.
 
 local STATISTICS = '<ddI4I4I4i8' -- alpha, beta, corroborations, contradictions, accesses, last access (ms)
 
@@ -22,7 +22,7 @@ local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   setrange(Q.a, row * 32, attributes)
   hset(Q.m, foot[1], row)
   hset(Q.r, row, body)
-  hset(Q.f, row, plan.operation .. pack('<I2', carry.evicted or 0) .. foot_bytes)
+  hset(Q.f, row, footprint_bytes(plan.operation, carry.evicted or 0, foot_bytes, carry.earlier))
   if #foot[2] > 0 then append_postings(Q, row, foot[2], plan.codes) end
   zadd(Q.d, string.format('%.17g', decay_order(plan.rate, plan.importance, carry.touched or now / 1000)), row)
   local statistics = carry.statistics or plan.statistics

@@ -38,4 +38,5 @@ local function count(Q, counters)
     local name, delta = counters[i][1], counters[i][2]
     hset(Q.n, name, string.format('%d', tonumber(call('HGET', Q.n, name) or 0) + delta))
   end
+  if #counters > 0 then expire_at(Q.n, tonumber(call('HGET', Q.h, 'until') or 0)) end
 end

@@ -10,6 +10,12 @@ whatever was nulled, dropped or refilled meanwhile; erased rows are dead in the 
 A list is current when the write it is known as of is at least `floor`, the last write that may have
 changed a list unseen. A write of this process that found the cache current is added to it and moves no
 floor, unless it erased a record (whose terms' live counts it does not know).
+
+The words of a partition are known where every list is, else read in pages; they serve until a row comes
+from elsewhere, those of more than 4,096 until the partition has grown by an eighth.
+
+A list of which only dead rows are left is swept out with its word: at once when this process deleted them,
+else after 64 rows died.
 """
 
 from __future__ import annotations
@@ -20,9 +26,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from omoide.core.columns import Columns
+from omoide.core.accumulator import TermList
+from omoide.core.arms.authors import Witnesses
+from omoide.core.arms.sessions import Links, Sessions
+from omoide.core.columns import DEAD, Columns
 from omoide.core.postings import decode
-from omoide.core.ranking import TermList
+from omoide.core.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +40,9 @@ if TYPE_CHECKING:
 DEFAULT_BUDGET = 256 * 1024 * 1024
 _POSTING_BYTES = 14
 _TERM_BYTES = 300
+_WORD_BYTES = 400
+_SWEEP_AFTER = 64
+_MANY_WORDS = 4_096
 
 
 @dataclass(slots=True)
@@ -43,6 +55,7 @@ class Postings:
     since: int = 0
     as_of: int = 0
     pending: list[tuple[int, int]] = field(default_factory=list)
+    witnesses: Witnesses | None = None
 
     @property
     def count(self) -> int:
@@ -77,14 +90,46 @@ class Postings:
         self.rows, self.codes = rows, codes
         self.pending = []
 
-    def as_terms(self, weight: float, name: str) -> TermList:
+    def only_dead(self, flags: NDArray[np.uint16]) -> bool:
+        """Whether there are postings, and all of dead rows."""
+        if any(not flags[row] & DEAD for row, _ in self.pending):
+            return False
+        if self.rows is None or not len(self.rows):
+            return bool(self.pending)
+        last = self.rows[-1]
+        return bool(last < len(flags) and flags[last] & DEAD and (flags[self.rows] & DEAD).all())
+
+    def as_terms(self, weight: float, name: str, stands_for: str = "") -> TermList:
         """The list as ranking takes it."""
         self.settle()
         if self.rows is None or self.codes is None:
             import numpy as np
 
-            return TermList(np.zeros(0, np.int64), np.zeros(0, np.int16), 0, weight, name)
-        return TermList(self.rows, self.codes, self.df, weight, name)
+            return TermList(np.zeros(0, np.int64), np.zeros(0, np.int16), 0, weight, name, stands_for)
+        return TermList(self.rows, self.codes, self.df, weight, name, stands_for)
+
+    def authors(self, columns: Columns) -> frozenset[int]:
+        """Up to two ordinals of the authors of the live rows."""
+        self.settle()
+        if self.rows is None:
+            return frozenset()
+        if self.witnesses is None:
+            self.witnesses = Witnesses()
+        return self.witnesses.of(self.rows, columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The words of the first `rows` rows of a partition; some may have died since."""
+
+    gen: bytes
+    rows: int
+    words: Vocabulary
+
+    def serves(self, gen: bytes, rows: int) -> bool:
+        """Whether no row came since; of many words, fewer than an eighth."""
+        grown = rows - self.rows
+        return gen == self.gen and (grown == 0 or (len(self.words) > _MANY_WORDS and 0 < grown * 8 < self.rows))
 
 
 @dataclass(slots=True)
@@ -120,12 +165,19 @@ class Partition:
         self.known_since = self.known_as_of = 0
         self.postings_held = 0
         self.clock_offset = 0
+        self.died = 0
         self.fingerprint = ""
+        self.sessions: Sessions | None = None
+        self.everyone = Witnesses()
+        self.vocabulary: Known | None = None
 
     @property
     def nbytes(self) -> int:
         """Bytes held, estimated: 14 a posting, 300 a list, and the columns."""
-        return self.columns.nbytes + self.postings_held * _POSTING_BYTES + len(self.terms) * _TERM_BYTES
+        sessions = 0 if self.sessions is None else self.sessions.nbytes
+        words = 0 if self.vocabulary is None else len(self.vocabulary.words) * _WORD_BYTES
+        lists = self.postings_held * _POSTING_BYTES + len(self.terms) * _TERM_BYTES
+        return self.columns.nbytes + lists + sessions + words
 
     def held(self, term: str) -> Postings | None:
         """The list of a term: known, or known to be empty; None when nothing is known of it."""
@@ -141,6 +193,24 @@ class Partition:
             if held is None or held.as_of < self.floor:
                 return False
         return self.v > 0
+
+    def links(self, now_ms: int) -> tuple[Links | None, frozenset[int]]:
+        """Who stands beside whom in the sessions, and the rows whose ids are wanted to be certain of it."""
+        if self.sessions is None or self.sessions.columns is not self.columns:
+            self.sessions = Sessions(self.columns)
+        links = self.sessions.links(now_ms)
+        return links, frozenset(self.sessions.wanted)
+
+    def known_words(self) -> Vocabulary | None:
+        """The words of the partition; None when they have to be read."""
+        known = self.vocabulary
+        if known is not None and known.serves(self.gen, self.columns.next):
+            return known.words
+        if not self.known_since or self.known_since != self.columns.next - 1:
+            return None
+        words = Vocabulary(name for name, held in self.terms.items() if held.df or not held.since)
+        self.vocabulary = Known(self.gen, self.columns.next, words)
+        return words
 
     def take_list(self, term: str, df: int, data: bytes, *, upto: int, as_of: int) -> None:
         """Bring one list up to row `upto` and write `as_of`."""
@@ -162,16 +232,35 @@ class Partition:
             self.postings_held -= held.count
             self.known_since = self.known_as_of = 0
 
+    def bury(self, count: int, *, at_once: bool = False) -> None:
+        """Take note of rows that died, and sweep when it is time. Cost of a sweep: O(lists)."""
+        self.died += count
+        if not self.died or not (at_once or self.died >= _SWEEP_AFTER):
+            return
+        self.vocabulary = None
+        self.died, flags = 0, self.columns.flags
+        for name in [name for name, held in self.terms.items() if held.only_dead(flags)]:
+            held = self.terms.pop(name)
+            self.postings_held -= held.count
+            if held.since < self.known_since:
+                self.known_since = self.known_as_of = 0
+
     def written(self, write: Written) -> None:
         """Add a write of this process, when nothing else was written since `v`."""
+        if write.erased:
+            self.vocabulary = None
         if write.gen != self.gen or write.v != self.v + 1 or write.row != self.columns.next:
             return
         self.columns.extend(write.attributes, write.interval)
         if write.erased:
             self.columns.kill(write.erased)
         vocabulary_known = self.known_since > 0 and self.known_as_of >= self.floor
+        known = self.vocabulary
+        words = known.words if known is not None and (known.gen, known.rows) == (self.gen, write.row) else None
         for term, code in zip(write.terms, write.codes, strict=True):
             held = self.terms.get(term)
+            if words is not None:
+                words.add(term)
             if held is None and vocabulary_known:
                 held = self.terms[term] = Postings(as_of=self.floor)
             if held is None or held.as_of < self.floor:
@@ -181,16 +270,21 @@ class Partition:
             self.postings_held += 1
         if vocabulary_known:
             self.known_since = write.row
+        if words is not None:
+            self.vocabulary = Known(write.gen, write.row + 1, words)
         self.v, self.n, self.sdl, self.log = write.v, write.n, write.sdl, write.log
         if write.erased:
             self.floor = write.v
+            self.bury(len(write.erased))
 
     def erased(self, gen: bytes, v: int, n: int, sdl: int, log: int, rows: Sequence[int]) -> None:
         """Add an erasure of this process, when nothing else was written since `v`."""
+        self.vocabulary = None
         if gen != self.gen or v != self.v + 1 or any(row >= self.columns.next for row in rows):
             return
         self.columns.kill(rows)
         self.v, self.n, self.sdl, self.log, self.floor = v, n, sdl, log, v
+        self.bury(len(rows), at_once=True)
 
 
 class Cache:

@@ -1,7 +1,7 @@
 """Between requests and bytes: what scripts are given, and what records look like when they come back.
 
 body       MessagePack map, field name -> stored value, sorted by name
-footprint  MessagePack list: id, index terms, unique digests, session, author, entities
+footprint  MessagePack list: id, index terms, unique digests, session, author, entities (lib/erase.lua has the rest)
 record     row, body, attribute row (32 bytes), statistics (36 bytes or none), decay order, expiry
 statistics f64 alpha, f64 beta, u32 corroborations, u32 contradictions, u32 accesses, i64 last access
 """

@@ -23,9 +23,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from omoide.core.bm25 import weight_table
-from omoide.core.columns import Ranges
+from omoide.core.columns import DEAD, Ranges
 from omoide.core.postings import decode, exact_term
-from omoide.core.ranking import Ranked, Selected, explain, rank, select
+from omoide.core.listing import Selected, select
+from omoide.core.ranking import Ranked, rank
 from omoide.errors import StoreUnavailableError
 from omoide.model.schema import Scope
 from omoide.ops.request import Count, Find, Hit, Match, Record, Search, SearchReply
@@ -460,6 +461,7 @@ def _apply_columns(partition: Partition, first: int, reply: list[Any]) -> None:
 
         rows = np.frombuffer(changed, "<u4").astype(np.int64)
         columns.assign(rows, reply[11], reply[12])
+        partition.bury(int((columns.flags[rows] & DEAD).astype(bool).sum()))
 
 
 def _apply_lists(

@@ -207,7 +207,7 @@ def _expected(
     unique: set[tuple[str, int]] = set()
     names: dict[str, int] = {}
     for row, data in footprints.items():
-        _, own, digests, session, author, _ = msgspec.msgpack.decode(data[18:])
+        _, own, digests, session, author, *_ = msgspec.msgpack.decode(data[18:])
         terms.update((term, int(row)) for term in own)
         unique.update((digest, int(row)) for digest in digests)
         for name in (session, author):

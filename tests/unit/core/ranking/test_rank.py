@@ -13,7 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
-from omoide.core import bm25, postings, ranking
+from omoide.core import accumulator, bm25, postings, ranking
+from omoide.core.arms import DEFAULT_WEIGHTS
+from omoide.core.arms.formula import factors
+from omoide.core.explanation import Explainer
 from omoide.core.columns import DEAD, Columns, Ranges, pack
 from omoide.errors import CorruptRecordError, QueryError
 
@@ -177,7 +180,7 @@ def test_sparse_matches_in_a_large_partition_leave_nothing_behind():
         options = {"live": size, "limit": 10}
         large = ranking.rank(terms, bm25.weight_table(), columns, **options, small=0)
         assert large == ranking.rank(terms, bm25.weight_table(), columns, **options, small=10**9)
-        assert not any(accumulator.any() for accumulator in ranking._POOL)
+        assert not any(sums.any() for sums in accumulator._POOL)
 
 
 def test_every_row_that_ties_with_the_last_place_is_there():
@@ -240,17 +243,13 @@ def test_an_explanation_adds_up_exactly_to_the_score(seed, query):
     terms, live = held.terms(query), len(held.documents)
     ranked = ranking.rank(terms, bm25.weight_table(), held.columns, live=live, limit=10)
     for row, score, text in zip(ranked.rows, ranked.scores, ranked.texts, strict=True):
-        parts = ranking.explain(row, terms, bm25.weight_table(), held.columns, live)
-        assert sum(value for name, value in parts.items() if name.startswith("term:")) == text
-        assert parts["text"] == text
-        assert text * parts["importance"] * parts["confidence"] == parts["score"] == score
-        for word in query:
-            if f"term:{word}" in parts:
-                assert parts[f"idf:{word}"] * parts[f"weight:{word}"] == parts[f"term:{word}"]
+        tree = Explainer(terms, bm25.weight_table(), held.columns, live, ranking.TEXT_ONLY).tree(row)
+        assert tree.value == tree.again() == score
+        assert tree.flat()["text"] == text
 
 
 def test_multipliers_never_raise_a_score_and_are_bounded_by_a_factor_of_one_and_a_half():
-    lowest, highest = ranking.factors(-3.0, 0.0), ranking.factors(7.0, 1.0)
+    lowest, highest = factors(-3.0, 0.0, DEFAULT_WEIGHTS), factors(7.0, 1.0, DEFAULT_WEIGHTS)
     assert highest == (1.0, 1.0)
     assert 1 / (lowest[0] * lowest[1]) < 1.5
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omoide.core import ranking
+from omoide.core import listing
 from omoide.core.columns import DEAD, Columns, Ranges, pack
 from omoide.errors import QueryError
 
@@ -52,22 +52,22 @@ def test_pages_are_those_of_a_sorted_list(seed, size, order, descending, limit, 
 
     expected = sorted(live, key=lambda row: (*place(row), -row))
     end = None if limit is None else offset + limit
-    page = ranking.select(columns, limit=limit, offset=offset, order=order, descending=descending, **options)
+    page = listing.select(columns, limit=limit, offset=offset, order=order, descending=descending, **options)
     resolved = sorted(page.rows, key=lambda row: (*place(row), -row))
     stop = None if limit is None else page.skip + limit
     assert resolved[page.skip : stop] == expected[offset:end]
     assert [place(row) for row in page.rows] == sorted(place(row) for row in page.rows)
-    assert ranking.count(columns, **options) == len(live)
+    assert listing.count(columns, **options) == len(live)
 
 
 def test_a_page_carries_no_more_than_its_ties():
     columns = Columns()
     columns.extend(b"".join(pack(time=row // 3) for row in range(1, 31)))
-    page = ranking.select(columns, limit=4, offset=10)
+    page = listing.select(columns, limit=4, offset=10)
     assert sorted(page.rows, reverse=True)[page.skip :][:4] == [20, 19, 18, 17]
     assert len(page.rows) <= 8
 
 
 def test_an_unknown_order_is_refused():
     with pytest.raises(QueryError):
-        ranking.select(Columns(), limit=1, order="length")
+        listing.select(Columns(), limit=1, order="length")

@@ -1,0 +1,5 @@
+import sys
+
+from benchmarks.firewall.suite import main
+
+sys.exit(main())

@@ -1,0 +1,17 @@
+"""What ranks a memory beside the words it shares with the query: arms, each with a name and a weight.
+
+    text        what the query's words weigh in the memory               core.bm25
+    neighbours  what they weigh just before and after, in its session    arms.sessions
+    author      the one author whom the query names                      arms.authors
+    date        the dates that the query names                           arms.dates
+    cue         words of time, when the query asks for a time            core.text.cues
+
+and two bounded multipliers, importance and confidence. `arms.weights` holds the numbers, `arms.formula`
+how they make a score. An arm without what it needs (no sessions, no names, no times) is skipped.
+"""
+
+from __future__ import annotations
+
+from omoide.core.arms.weights import DEFAULT_WEIGHTS, Arm, RankWeights
+
+__all__ = ["DEFAULT_WEIGHTS", "Arm", "RankWeights"]

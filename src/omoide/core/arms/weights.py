@@ -1,0 +1,81 @@
+"""The numbers of the ranking, in one frozen value, and the arms they drive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+from omoide.errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One reason for a score: its `name` in explanations, its `weight`, and what it `says`.
+
+    `on` is False where the weight leaves every score as it is.
+    """
+
+    name: str
+    weight: float
+    says: str
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RankWeights:
+    """What each arm adds; `BM25Field(ranking=)` sets them for a model, `assemble(ranking=)` for a call.
+
+    Attributes:
+        near, far: Share of a neighbour's weight lent to the memory one, two places away, in [0, 1].
+        gate: Length in terms beyond which a memory borrows less, by gate / length.
+        author: Factor for the memories of the one author whom the query names, 1..16; 1 is off.
+        date: Share of the best text score for a memory of the day the query names, 0..16; 0 is off.
+        cue: Factor for memories with words of time when the query asks for a time, 1..16; 1 is off.
+        importance, confidence: How far the lowest value lowers a score, in [0, 1).
+        back_off: Whether words that no memory holds are stood in for by similar ones.
+    """
+
+    near: float = 0.5
+    far: float = 0.3
+    gate: int = 40
+    author: float = 1.75
+    date: float = 0.5
+    cue: float = 1.2
+    importance: float = 0.15
+    confidence: float = 0.2
+    back_off: bool = True
+
+    def __post_init__(self) -> None:
+        shares = (self.near, self.far, self.importance, self.confidence)
+        factors = (self.author, self.cue, self.date + 1)
+        if not all(isfinite(share) and 0 <= share <= 1 for share in shares):
+            raise ModelError("RankWeights.near, far, importance and confidence are shares of 1")
+        if self.importance == 1 or self.confidence == 1:
+            raise ModelError("RankWeights.importance and confidence must be below 1")
+        if not all(isfinite(factor) and 1 <= factor <= 17 for factor in factors):
+            raise ModelError("RankWeights.author and cue are 1..16, date is 0..16")
+        if isinstance(self.gate, bool) or not isinstance(self.gate, int) or self.gate < 1:
+            raise ModelError("RankWeights.gate is a whole number of terms, at least 1")
+
+    @property
+    def borrows(self) -> bool:
+        """Whether neighbours lend at all."""
+        return self.near > 0 or self.far > 0
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """Every arm, in the order in which they apply."""
+        return (
+            Arm("text", 1.0, "words of the query in the memory, weighed by BM25", True),
+            Arm("neighbours", self.near, "words of the query just before or after, in its session", self.borrows),
+            Arm("author", self.author, "the query names its author, and no other", self.author != 1),
+            Arm("date", self.date, "it is of a date that the query names", self.date != 0),
+            Arm("cue", self.cue, "the query asks for a time, and the memory tells one", self.cue != 1),
+            Arm("importance", self.importance, "how much it matters", self.importance != 0),
+            Arm("confidence", self.confidence, "how far it proved right", self.confidence != 0),
+        )
+
+
+DEFAULT_WEIGHTS = RankWeights()
+
+__all__ = ["DEFAULT_WEIGHTS", "Arm", "RankWeights"]

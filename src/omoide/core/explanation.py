@@ -1,0 +1,180 @@
+"""Why a memory has its score: a tree of named parts that makes the number again.
+
+    score = relevance x cue x importance x confidence             product
+      relevance = words + date                                    sum
+        words = text x author                                     product
+          text = term + term + ...                                sum
+            term = idf x weight                                   product
+              weight = the greatest of own, one away, two away    greatest
+                one away = share x the lender's weight            borrowed: the product, rounded to 2^-20
+        date = share x best text x match                          product
+
+Arms that leave the score as it is are left out. Every part is the product, sum or maximum of its parts as
+float64 in their order, so the tree adds up to the score to the last bit where the order is that of
+`arms.formula`; the bound stated for readers is 1e-9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from omoide.core.accumulator import TermList, add_up, borrow, give_back
+from omoide.core.arms.dates import fit_of
+from omoide.core.arms.formula import factors, share
+from omoide.core.bm25 import rounded, term_weight
+from omoide.core.columns import CONFIDENCE_STEPS, TIME_CUE, Filter
+
+if TYPE_CHECKING:
+    from omoide.core.columns import Columns, Rows
+    from omoide.core.ranking import Arms
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One named number and what it is made of.
+
+    `how`: `sum`, `product`, `greatest` or `borrowed` of its `parts`; `given` without any. `note` says
+    what the name does not.
+    """
+
+    name: str
+    value: float
+    how: str = "given"
+    parts: tuple[Part, ...] = ()
+    note: str = ""
+
+    @classmethod
+    def of(cls, name: str, how: str, parts: Sequence[Part], note: str = "") -> Part:
+        """A part with the value that its parts make."""
+        return cls(name, _combined(how, [part.value for part in parts]), how, tuple(parts), note)
+
+    def again(self) -> float:
+        """The value made anew from the leaves."""
+        return _combined(self.how, [part.again() for part in self.parts]) if self.parts else self.value
+
+    def flat(self) -> dict[str, float]:
+        """Value by name, from the top down; the first of a name counts."""
+        found = {self.name: self.value}
+        for part in self.parts:
+            for name, value in part.flat().items():
+                found.setdefault(name, value)
+        return found
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        plain: dict[str, Any] = {"name": self.name, "value": self.value}
+        if self.parts:
+            plain |= {"how": self.how, "parts": [part.as_json() for part in self.parts]}
+        return plain | ({"note": self.note} if self.note else {})
+
+
+def _combined(how: str, values: Sequence[float]) -> float:
+    if how == "sum":
+        return sum(values[1:], values[0]) if values else 0.0
+    if how == "greatest":
+        return max(values)
+    return rounded(prod(values)) if how == "borrowed" else prod(values)
+
+
+class Explainer:
+    """Explains rows of one query. Its reader holds the lock of the columns.
+
+    Args: as `ranking.rank` took them. `best_text` is that of its result.
+    """
+
+    def __init__(
+        self,
+        terms: Sequence[TermList],
+        table: Sequence[float],
+        columns: Columns,
+        live: int,
+        arms: Arms,
+        best_text: float = 0.0,
+    ) -> None:
+        self._terms, self._table, self._columns = terms, table, columns
+        self._live, self._arms, self._best_text = live, arms, best_text
+
+    def tree(self, row: int) -> Part:
+        """The score of one row and its parts. Cost: O(terms x log postings)."""
+        weights, held = self._arms.weights, self._columns.row(row)
+        words = [self._text(row)]
+        if self._arms.author and held.author == self._arms.author:
+            words.append(Part("author", weights.author, note="the query names its author"))
+        summands = [Part.of("words", "product", words) if len(words) > 1 else words[0]]
+        fit = fit_of(self._arms.dates, held.time) if self._arms.dates and weights.date else 0.0
+        if fit:
+            summands.append(self._date(fit))
+        product = [Part.of("relevance", "sum", summands) if len(summands) > 1 else summands[0]]
+        if self._arms.when and held.flags & TIME_CUE:
+            product.append(Part("cue", weights.cue, note="asked for a time, and it tells one"))
+        first, second = factors(held.importance, held.confidence / CONFIDENCE_STEPS, weights)
+        product += [Part("importance", first), Part("confidence", second)]
+        return Part.of("score", "product", product)
+
+    def _date(self, fit: float) -> Part:
+        parts = (
+            Part("share", self._arms.weights.date),
+            Part("best text", self._best_text, note="the greatest text among all that pass the filters"),
+            Part("match", fit, note="how well its day fits the dates named"),
+        )
+        return Part.of("date", "product", parts)
+
+    def _text(self, row: int) -> Part:
+        parts = [part for term in self._terms if (part := self._term(term, row)) is not None]
+        return Part.of("text", "sum", parts)
+
+    def _term(self, term: TermList, row: int) -> Part | None:
+        """What one term gives to a row; None for nothing."""
+        links, weights = self._arms.links, self._arms.weights
+        kinds = [Part("own", self._weight(term, row))]
+        if links is not None:
+            length = self._columns.row(row).length
+            one = int(links.before[row]), int(links.after[row])
+            two = int(links.before[one[0]]), int(links.after[one[1]])
+            for name, reach, lenders in (
+                ("one away", weights.near, one),
+                ("two away", weights.far, two),
+            ):
+                lent = Part("lender's weight", max(self._weight(term, lender) for lender in lenders))
+                parts = (Part("share", share(reach, weights.gate, length)), lent)
+                kinds.append(Part.of(name, "borrowed", parts, note="lent by a neighbour in the session"))
+        kinds = [kind for kind in kinds if kind.value > 0 or kind.name == "own"]
+        factor = max(term_weight(term.df, self._live, term.weight), 0.0)
+        weight = Part.of(f"weight:{term.name}", "greatest", kinds)
+        if factor * weight.value <= 0:
+            return None
+        note = f"stands in for {term.stands_for}" if term.stands_for else ""
+        return Part.of(f"term:{term.name}", "product", (Part(f"idf:{term.name}", factor), weight), note)
+
+    def _weight(self, term: TermList, row: int) -> float:
+        if row == 0 or not len(term.rows):
+            return 0.0
+        place = int(term.rows.searchsorted(row))
+        if place == len(term.rows) or term.rows[place] != row:
+            return 0.0
+        return self._table[int(term.codes[place])]
+
+    def places_by_own_text(self, rows: Sequence[int], rule: Filter) -> dict[int, int]:
+        """The place of each row by the words it has itself, 1 for the best; 0 where it has none.
+
+        Cost: O(postings + rows).
+        """
+        import numpy as np
+
+        weighted = [(term, term_weight(term.df, self._live, term.weight)) for term in self._terms]
+        sums = borrow(self._columns.next)
+        add_up(sums, weighted, self._table)
+        counting: Rows = rule.keep(np.flatnonzero(sums))
+        values = np.sort(sums[counting])
+        places = {}
+        for row in rows:
+            own = float(sums[row])
+            places[row] = len(values) - int(np.searchsorted(values, own, "right")) + 1 if own > 0 else 0
+        give_back(sums, weighted)
+        return places
+
+
+__all__ = ["Explainer", "Part"]

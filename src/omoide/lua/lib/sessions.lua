@@ -1,0 +1,77 @@
+-- sessions: what the neighbours of a memory in its session lend it
+-- Include: records
+--
+-- The order of a session is time, then id, over visible records. Rows of a session are those of its
+-- equality term (core/postings.py), whose name the footprint of any of them gives.
+
+-- Names in byte order, whatever the collation of the server
+local function bytes_less(a, b)
+  for at = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, at), string.byte(b, at)
+    if x ~= y then return x < y end
+  end
+  return #a < #b
+end
+
+-- row -> id: the first entry of its footprint
+local ids = setmetatable({}, {
+  __index = function(self, row)
+    local data = redis.call('HGET', P.f, row)
+    if not data then error('CORRUPT a footprint is missing', 0) end
+    local _, id = cmsgpack.unpack_one(data, 19)
+    self[row] = id
+    return id
+  end,
+})
+
+-- row -> flags, confidence, length, importance, session, author, version, time, as a list
+local attributes = setmetatable({}, {
+  __index = function(self, row)
+    local held = { struct.unpack('<I2I2I4fI4I4I4i8', redis.call('GETRANGE', P.a, row * 32, row * 32 + 31)) }
+    self[row] = held
+    return held
+  end,
+})
+
+-- The visible rows of the session of `row`, in order; nil when they are more than `most`
+local function session_rows(row, field, now, most)
+  local name = cmsgpack.unpack(string.sub(redis.call('HGET', P.f, row), 19))[4]
+  local term = '\1' .. field .. '\2' .. name
+  local tail = redis.call('HGET', P.t, term)
+  local rows, n = {}, 0
+  if not tail then return rows end
+  local _, _, _, _, live = parse_tail(tail)
+  if live > most then return nil end
+  local data = postings_since(P, term, tail, 0)
+  for at = 1, #data, 4 do
+    local x = struct.unpack('>I4', data, at)
+    local other = (x - x % 1024) / 1024
+    if x > 0 and not expired(P, other, now) then
+      n = n + 1
+      rows[n] = other
+    end
+  end
+  table.sort(rows, function(a, b)
+    local x, y = attributes[a][8], attributes[b][8]
+    if x ~= y then return x < y end
+    return a ~= b and bytes_less(ids[a], ids[b])
+  end)
+  return rows
+end
+
+-- row -> { one before, one after, two before, two after } (nil at the ends) for the sessions of `matched`;
+-- nil when their records are more than `most`
+local function links_of(matched, field, now, most)
+  local links, left, seen = {}, most, {}
+  for row in pairs(matched) do
+    local session = attributes[row][5]
+    if session > 0 and not seen[session] and attributes[row][1] % 2 == 0 then
+      seen[session] = true
+      local rows = session_rows(row, field, now, left)
+      if not rows then return nil end
+      left = left - #rows
+      for at = 1, #rows do links[rows[at]] = { rows[at - 1], rows[at + 1], rows[at - 2], rows[at + 2] } end
+    end
+  end
+  return links
+end

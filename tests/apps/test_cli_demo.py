@@ -1,0 +1,80 @@
+"""`omoide demo`: what it shows is true, and it leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.apps.conftest import need_binary
+
+from omoide.apps.cli.conversation import CHANGED, CONVERSATION, OUTDATED, QUESTIONS
+from omoide.apps.cli.demo import MARK
+from omoide.apps.cli.main import main
+
+
+def _demo(*arguments: str, temporary: Path) -> subprocess.CompletedProcess[str]:
+    import os
+
+    need_binary()
+    return subprocess.run(
+        [sys.executable, "-m", "omoide.apps.cli.main", "demo", *arguments],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        env={**os.environ, "TMPDIR": str(temporary), "PYTHONIOENCODING": "utf-8"},
+    )
+
+
+def test_the_demo_shows_what_it_says(tmp_path: Path) -> None:
+    done = _demo("--json", temporary=tmp_path)
+    assert done.stderr == ""
+    facts = json.loads(done.stdout)
+    assert done.returncode == 0, facts
+    assert facts["ok"] is True
+    assert facts["stored"]["turns"] == len(CONVERSATION) == facts["stored"]["round_trips"]
+    assert [one["found"] for one in facts["questions"]] == [True] * len(QUESTIONS)
+    assert facts["warm_recall"]["round_trips"] == 1
+    assert OUTDATED in facts["feedback"]["before"][0][1]
+    assert CHANGED.answer in facts["feedback"]["after"][0][1]
+    assert facts["next_door"] == 0
+    assert facts["credential"]["stored"] is False
+    assert sum(facts["credential"]["counters"].values()) == 1
+    assert facts["restart"]["memories"] == len(CONVERSATION)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_tells_it_to_people(tmp_path: Path) -> None:
+    done = _demo(temporary=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "ghp_" not in done.stdout
+    assert [line[0] for line in done.stdout.splitlines() if line[:1].isdigit()] == list("123456")
+
+
+def test_a_kept_folder_can_be_used_again(tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    for _ in range(2):
+        done = _demo("--folder", str(folder), "--keep", "--json", temporary=tmp_path)
+        assert json.loads(done.stdout)["restart"]["memories"] == len(CONVERSATION)
+    assert (folder / MARK).is_file()
+    assert _demo("--folder", str(folder), temporary=tmp_path).returncode == 0
+    assert not folder.exists()
+
+
+def test_a_folder_with_something_else_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "thesis.txt").write_text("do not lose")
+    assert main(["demo", "--folder", str(tmp_path)]) == 2
+    assert (tmp_path / "thesis.txt").read_text() == "do not lose"
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_the_conversation_is_unambiguous() -> None:
+    texts = [turn.text for turn in CONVERSATION]
+    assert len(set(texts)) == len(texts) >= 40
+    for question in (*QUESTIONS, CHANGED):
+        assert sum(question.answer in text for text in texts) == 1, question.text
+    assert sum(OUTDATED in text for text in texts) == 1

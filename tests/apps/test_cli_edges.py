@@ -1,0 +1,108 @@
+"""What a shell or a program relies on: exit codes, one line, one object, no traceback, quick help."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from tests.apps.conftest import Cli
+
+from omoide.apps.cli.main import main
+
+MISUSES = [
+    ("nosuchverb",),
+    ("status", "--nosuchoption"),
+    ("recall",),
+    ("recall", "words"),
+    ("recall", "words", "--agent", ""),
+    ("recall", "words", "--agent", "a", "--limit", "0"),
+    ("recall", "words", "--agent", "a", "--format", "poem"),
+    ("recall", "words", "--agent", "a", "--partition", "colour=red"),
+    ("recall", "words", "--agent", "a", "--partition", "agent_id"),
+    ("retain", "words", "--agent", "a", "--set", "nosuchfield=1"),
+    ("retain", "words", "--agent", "a", "--set", "importance=much"),
+    ("retain", "words", "--agent", "a", "--set", "importance=[]"),
+    ("retain", "words", "--agent", "a", "--set", "occurred_at=2026-03-02T09:00:00"),
+    ("forget", "--agent", "a"),
+    ("forget", "x", "--everything", "--agent", "a"),
+    ("list", "--agent", "a", "--order", "colour"),
+    ("list", "--agent", "a", "--model", "nosuchmodule:Thing"),
+    ("list", "--agent", "a", "--model", "omoide.recipes:SubconsciousMemory"),
+    ("list", "--agent", "a", "--model", "nocolon"),
+    ("reindex",),
+    ("demo", "--folder", "."),
+]
+
+
+@pytest.mark.parametrize("arguments", MISUSES, ids=" ".join)
+def test_misuse_is_one_line_and_exit_code_2(
+    arguments: tuple[str, ...],
+    store_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("OMOIDE_URL", store_url)
+    code = main(arguments)
+    captured = capsys.readouterr()
+    assert code == 2, captured.err
+    assert captured.out == ""
+    assert captured.err.startswith("omoide: ")
+    assert captured.err.count("\n") == 1
+
+
+def test_an_unreachable_store_is_exit_code_1_and_one_object(capsys: pytest.CaptureFixture[str]) -> None:
+    import json
+
+    assert main(["status", "--url", "redis://127.0.0.1:1", "--json"]) == 1
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["error"]["type"] == "StoreUnavailableError"
+    assert captured.err.count("\n") == 1
+
+
+def test_an_unexpected_error_tells_its_kind_and_place_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from omoide.apps.cli import upkeep
+
+    def broken(folder: object) -> None:
+        raise ZeroDivisionError("secret text")
+
+    monkeypatch.setattr(upkeep, "stop", broken)
+    assert main(["stop"]) == 1
+    told = capsys.readouterr().err
+    assert "ZeroDivisionError" in told
+    assert "secret text" not in told
+
+
+def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert "demo" in capsys.readouterr().out
+
+
+def test_help_loads_no_client_and_no_numpy() -> None:
+    program = (
+        "import sys; from omoide.apps.cli.main import main; main(['--help']);"
+        "heavy = {'redis', 'numpy', 'msgspec', 'Stemmer', 'omoide.model'} & set(sys.modules);"
+        "print(heavy, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stderr.strip().splitlines()[-1] == "set()"
+
+
+def test_a_broken_pipe_is_quiet(cli: Cli) -> None:
+    for number in range(3):
+        cli("retain", f"note {number}", "--agent", "ada")
+    import os
+
+    program = f"{sys.executable} -m omoide.apps.cli.main list --agent ada | true"
+    done = subprocess.run(
+        program,
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "OMOIDE_URL": cli.url},
+    )
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
