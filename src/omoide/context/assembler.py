@@ -148,7 +148,7 @@ class ContextAssembler:
             match=match,
             question=search.screen(
                 query,
-                self.spec.text.analyzer if self.spec.text else None,
+                self.spec,
                 max_chars=defaults.query_chars,
                 max_terms=defaults.query_terms,
             ),

@@ -31,7 +31,7 @@ from heapq import heappush, heapreplace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from omoide.core.accumulator import TermList, Weighted, add_up, borrow, give_back, known, leading
+from omoide.core.accumulator import TermList, Weighted, add_up, borrow, give_back, known
 from omoide.core.arms.formula import score
 from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
 from omoide.core.bm25 import EXACT_BELOW, term_weight

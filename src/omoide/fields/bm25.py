@@ -89,7 +89,9 @@ class BM25Field(Field[str]):
             raise ModelError(f"{model}.{self.name}: time must name a DatetimeField, {self.time!r} is none")
 
     def describe(self, model: str, defaults: Defaults) -> TextIndex:
-        return TextIndex(self.name, self.source, self._analyzer(model), self.k1, self.b, self.pivot, self.ranking)
+        return TextIndex(
+            self.name, self.source, self._analyzer(model), self.k1, self.b, self.pivot, self.ranking
+        )
 
     def entries(self, draft: Draft, instance: Instance) -> None:
         from omoide.core.arms import authors

@@ -29,7 +29,11 @@ class DecayingSortedField(Field[float]):
         base_score_field: A numeric field; without one (or where it is None) the base score is 1.0.
         partition_by: May name the partition, which is implied; anything else is a ModelError.
         half_life: timedelta or seconds; default 30 days. Fixed per partition.
+        exponent: Forget by a power law of this exponent (0.5 is usual) that halves in the first half-life:
+            base score x (1 + (2^(1/exponent) - 1) age / half_life)^-exponent.
 
+    Cost of the first n: O(log N + n), the order is static. A power law has none: it is read newest first
+    until no older record can enter, which is the more records the closer their base scores are.
     A base score <= 0 ranks below every positive one, by last touch, with relevance 0.0.
     """
 
@@ -42,6 +46,7 @@ class DecayingSortedField(Field[float]):
         base_score_field: str | None = None,
         partition_by: str | tuple[str, ...] | None = None,
         half_life: timedelta | Seconds | None = None,
+        exponent: float | None = None,
     ) -> None:
         super().__init__(default=0.0)
         self.base_score_field = base_score_field
@@ -49,7 +54,10 @@ class DecayingSortedField(Field[float]):
         seconds = half_life.total_seconds() if isinstance(half_life, timedelta) else half_life
         if seconds is not None and not (isfinite(seconds) and seconds > 0):
             raise ModelError("half_life must be a positive timedelta or number of seconds")
+        if exponent is not None and not (isfinite(exponent) and exponent > 0):
+            raise ModelError("exponent must be a positive number")
         self.half_life = seconds
+        self.exponent = exponent
 
     def __set__(self, instance: object, value: float) -> None:
         raise self.error(type(instance).__name__, "is computed by the store and cannot be set")
@@ -73,6 +81,7 @@ class DecayingSortedField(Field[float]):
             base_score_field=self.base_score_field,
             base_default=defaults.base_score,
             half_life=float(self.half_life or defaults.half_life),
+            exponent=self.exponent,
         )
 
     def entries(self, draft: Draft, instance: Instance) -> None:

@@ -1,6 +1,6 @@
 -- begin: start a rebuild of the partition into its shadow, or take up one that is under way
 -- KEYS: head
--- ARGV: plan (MessagePack map: format, fingerprint, lease in ms, token)
+-- ARGV: plan (MessagePack map: format, fingerprint, rate, lease in ms, token)
 -- Returns: token, row to go on after, live records | nothing for no partition
 -- Cost: O(1)
 -- Include: head

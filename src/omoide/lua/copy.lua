@@ -1,6 +1,6 @@
 -- copy: re-index one record into the shadow, with what the store itself knows of it
 -- KEYS: head
--- ARGV: plan (as for save, with token, lease, row, old_rate), footprint, body
+-- ARGV: plan (as for save, with token, lease, row), footprint, body
 -- Returns: 1 copied, 0 skipped (gone or changed meanwhile: the change has reached the shadow), -1 the rebuild is over
 -- Cost: O(distinct terms)
 -- Include: put
@@ -8,12 +8,12 @@ local plan, foot_bytes, body = cmsgpack.unpack(ARGV[1]), ARGV[2], ARGV[3]
 local foot = cmsgpack.unpack(foot_bytes)
 
 -- The instant of the last touch, back from the decay order of the old half-life
-local function touched(row, base)
+local function touched(H, row, base)
   local z = tonumber(call('ZSCORE', P.d, row))
-  if not plan.old_rate then return z end
+  if H.rate == 0 then return z end
   if z < NEVER / 2 then return z - NEVER end
   if base <= 0 then return nil end
-  return (z - math.log(base)) / plan.old_rate + EPOCH
+  return (z - math.log(base)) / H.rate + EPOCH
 end
 
 return atomically(function()
@@ -31,7 +31,7 @@ return atomically(function()
     plan.operation = before.operation
     local row = put(S, G, plan, foot, foot_bytes, body, {
       version = version, confidence = confidence, time = time, statistics = call('HGET', P.c, plan.row) or nil,
-      touched = touched(plan.row, base), expires = expires and tonumber(expires) or nil,
+      touched = touched(H, plan.row, base), expires = expires and tonumber(expires) or nil,
       evicted = before.evicted, earlier = before.earlier, copied = true,
     }, now)
     copy_edges(P, plan.row, S, row)

@@ -204,7 +204,9 @@ def _fingerprint(described: Mapping[str, Any], shape: tuple[Any, ...]) -> str:
     parts = (
         FORMAT,
         None if text is None else (text.source, text.analyzer.fingerprint),
-        None if decay is None else (decay.base_score_field, decay.base_default, decay.half_life),
+        None
+        if decay is None
+        else (decay.base_score_field, decay.base_default, decay.half_life, decay.exponent),
         None if certainty is None else (certainty.initial, certainty.prior_weight, certainty.cap),
         shape,
     )

@@ -36,17 +36,21 @@ class TextIndex:
 
 @dataclass(frozen=True, slots=True)
 class DecayIndex:
-    """The decay order: `base_score_field` halves every `half_life` seconds since the last touch."""
+    """The decay order: `base_score_field` halves every `half_life` seconds since the last touch.
+
+    With an `exponent` it follows a power law instead, which halves in the first `half_life`.
+    """
 
     name: str
     base_score_field: str | None
     base_default: float
     half_life: float
+    exponent: float | None = None
 
     @property
-    def rate(self) -> float:
-        """ln 2 / half-life, per second."""
-        return 0.6931471805599453 / self.half_life
+    def rate(self) -> float | None:
+        """ln 2 / half-life, per second; None for a power law, which has no rate."""
+        return None if self.exponent is not None else 0.6931471805599453 / self.half_life
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,18 @@ from omoide.core.arms.weights import RankWeights
 from omoide.core.text.cues import PartialDate
 from omoide.errors import QueryError
 from omoide.model.schema import ModelSpec, Scope
-from omoide.ops.request import Deliver, Find, Hit, Increment, Match, Record, Search, SearchReply, Top
+from omoide.ops.request import (
+    Absence,
+    Deliver,
+    Find,
+    Hit,
+    Increment,
+    Match,
+    Record,
+    Search,
+    SearchReply,
+    Top,
+)
 from omoide.ops.run import Plan
 from omoide.types import Seconds
 
@@ -108,23 +119,52 @@ def _redact(text: str) -> tuple[str, int]:
 
 
 def rank(
-    scope: Scope, question: Question, *, limit: int, match: Match, explain: bool, fallback: str | None
+    scope: Scope,
+    question: Question,
+    *,
+    limit: int,
+    match: Match,
+    explain: bool,
+    fallback: str | None,
+    ranking: RankWeights | None = None,
+    about: str | None = None,
 ) -> Plan[Ranking]:
-    """Rank a partition by the terms of a question; fill an empty answer only when asked to.
+    """Rank a partition by a question; fill an empty answer only when asked to.
+
+    `ranking`: weights of the arms, None for the model's. `about`: an id to tell of why it does not come.
 
     Cost: 0 round trips without terms, else 1 or 2, and 1 for a fallback.
     """
     found = Ranking()
     if question.terms:
         weights = dict.fromkeys(question.terms, 1.0)
-        reply: SearchReply = yield Search(scope, weights, limit, match, explain)
-        found = Ranking(reply.hits, reply.reader, reply.round_trips, reply.live, reply.skipped)
+        reply: SearchReply = yield Search(
+            scope,
+            weights,
+            limit,
+            match,
+            explain,
+            question.names,
+            question.dates,
+            question.when,
+            ranking,
+            about,
+        )
+        found = Ranking(
+            reply.hits,
+            reply.reader,
+            reply.round_trips,
+            reply.live,
+            reply.skipped,
+            stand_ins=reply.stand_ins,
+            about=reply.about,
+        )
     if found.hits or fallback is None:
         return found
     records: tuple[Record, ...] = yield Find(scope, match, "time", True, limit)
     hits = tuple(Hit(record, 0.0, 0.0) for record in records)
     used = fallback if hits else None
-    return Ranking(hits, found.reader, found.round_trips + 1, found.live, found.skipped, used)
+    return replace(found, hits=hits, round_trips=found.round_trips + 1, fallback=used)
 
 
 def rank_without_query(scope: Scope, *, limit: int, match: Match, explain: bool) -> Plan[Ranking]:

@@ -129,17 +129,23 @@ def decoded(text: str, blob: str, solid: bytes, *, rows: bool) -> Iterator[View]
             done = match.start() + len(word)
             yield _view("percent", unquote(word, errors="replace"), text, word)
     if "&" in text and "&#" in text:
-        yield View("html", html.unescape(text), 0, size)
+        yield View("html", _changed(text, html.unescape(text)), 0, size)
     if "\\" in text and ("\\u" in text or "\\x" in text):
-        yield View("escape", _ESCAPE.sub(_unescape, text), 0, size)
+        yield View("escape", _changed(text, _ESCAPE.sub(_unescape, text)), 0, size)
     if _may_be_joined(text):
         joined = _JOINT.sub("", text)
         if joined != text:
-            yield View("joined", joined, 0, size)
+            yield View("joined", _changed(text, joined), 0, size)
     if rows:
         yield from _spaced(text, solid)
     if blob:
         yield from _encoded(text, blob)
+
+
+def _changed(text: str, made: str) -> str:
+    """The lines of a view that are not in the text: the others have been read already."""
+    known = set(text.split("\n"))
+    return "\n".join([line for line in made.split("\n") if line not in known])
 
 
 def _view(kind: str, made: str, text: str, source: str) -> View:

@@ -233,5 +233,5 @@ def gate_words() -> tuple[list[str], list[str], list[str]]:
         *_ANSWER,
         *_ANSWER_TO,
     }
-    every |= normalise.SINGLE_LETTERS
+    every |= normalise.SINGLE_LETTERS | _LOGGING_IN
     return sorted(every), sorted(set(shapes.literals())), sorted(names.SUBSTRING_STEMS)

@@ -49,8 +49,11 @@ BODIES: Final[dict[str, str]] = {
 }
 _LETTERS: Final = re.compile(r"[a-z]{2,20}(?![a-z])")
 _USUAL_HEADS: Final = frozenset(
-    "key keys secret access api test live oauth persona polar hyper mercury mob sdk pat org prod sec private "
-    "restricted token re al pa sl fc db ion ls md rpa account".split()
+    (
+        *("key", "keys", "secret", "access", "api", "test", "live", "oauth", "persona", "polar", "hyper"),
+        *("mercury", "mob", "sdk", "pat", "org", "prod", "sec", "private", "restricted", "token", "re"),
+        *("al", "pa", "sl", "fc", "db", "ion", "ls", "md", "rpa", "account"),
+    )
 )
 """Heads that are words of ordinary text too."""
 _BLOCK: Final = re.compile(r"[A-Za-z0-9]+")

@@ -1,7 +1,7 @@
 -- head: open a partition for writing, and close it again
 -- Include: journal partition
 
--- `shape` carries format and fingerprint. A partition that is not there gets a head in memory; nothing
+-- `shape` carries format, fingerprint and decay rate. A partition that is not there gets a head in memory; nothing
 -- is written before `close`.
 local function open(Q, shape)
   local H = read_head(Q)
@@ -14,6 +14,7 @@ local function open(Q, shape)
   H = {
     format = shape.format, fingerprint = shape.fingerprint, next = 1, n = 0, sdl = 0, dead = 0,
     gen = string.format('%d.%06d', t[1], t[2]), v = 0, x0 = 0, ordinals = 0, shadow = '', lease = 0, ['until'] = 0,
+    rate = shape.rate or 0, peak = 0,
   }
   return H
 end

@@ -24,7 +24,8 @@ local function clock()
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
 
-local HEAD = { 'format', 'fingerprint', 'next', 'n', 'sdl', 'dead', 'gen', 'v', 'x0', 'ordinals', 'shadow', 'lease', 'until' }
+local HEAD = { 'format', 'fingerprint', 'next', 'n', 'sdl', 'dead', 'gen', 'v', 'x0', 'ordinals', 'shadow', 'lease', 'until',
+  'rate', 'peak' }
 
 -- The head as a table of numbers (format, fingerprint, gen and shadow stay text), or nil.
 local function read_head(Q)
@@ -33,7 +34,8 @@ local function read_head(Q)
   return {
     format = v[1], fingerprint = v[2], next = tonumber(v[3]), n = tonumber(v[4]), sdl = tonumber(v[5]),
     dead = tonumber(v[6]), gen = v[7], v = tonumber(v[8]), x0 = tonumber(v[9]), ordinals = tonumber(v[10]),
-    shadow = v[11] or '', lease = tonumber(v[12] or 0), ['until'] = tonumber(v[13] or 0),
+    shadow = v[11] or '', lease = tonumber(v[12] or 0), ['until'] = tonumber(v[13] or 0), rate = tonumber(v[14] or 0),
+    peak = tonumber(v[15] or 0),
   }
 end
 

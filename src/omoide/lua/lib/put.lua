@@ -17,6 +17,7 @@ local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   local row = H.next
   if row > MAX_ROW then error('FULL the partition has no rows left: reindex it', 0) end
   H.next, H.n, H.sdl = row + 1, H.n + 1, H.sdl + plan.length
+  H.peak = math.max(H.peak, plan.importance)
   local attributes = pack('<I2I2I4fI4I4I4i8', plan.flags, carry.confidence or plan.confidence, plan.length, plan.importance,
     take_ordinal(Q, H, foot[4]), take_ordinal(Q, H, foot[5]), carry.version, plan.time or carry.time or now)
   setrange(Q.a, row * 32, attributes)

@@ -9,7 +9,6 @@ statistics f64 alpha, f64 beta, u32 corroborations, u32 contradictions, u32 acce
 from __future__ import annotations
 
 import hashlib
-import math
 import secrets
 import struct
 from base64 import b64encode
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from omoide.core.columns import CONFIDENCE_STEPS, SUSPECT, TIME_CUE, stored_confidence, unpack
-from omoide.core.decay import EPOCH
+from omoide.core.decay import power_relevance, relevance_at
 from omoide.core.postings import code, exact_term
 from omoide.errors import CorruptRecordError
 from omoide.model.schema import ModelSpec
@@ -121,12 +120,15 @@ def encode_put(put: Put) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
     return plan, footprint, body, terms
 
 
-def relevance(spec: ModelSpec, order: bytes | float | None, now_ms: int) -> float | None:
-    """Decayed base score now, from the decay order ln(base) + rate x (touched - epoch)."""
-    if spec.decay is None or order is None:
+def relevance(spec: ModelSpec, order: bytes | float | None, base: float, now_ms: int) -> float | None:
+    """Decayed base score now, from the decay order; None for a model without decay."""
+    decay = spec.decay
+    if decay is None or order is None:
         return None
-    z = float(order)
-    return math.exp(z - spec.decay.rate * (now_ms / 1000 - EPOCH)) if z > -5e12 else 0.0
+    now = now_ms / 1000
+    if decay.exponent is not None:
+        return power_relevance(base, now - float(order), decay.half_life, decay.exponent)
+    return relevance_at(float(order), now, decay.half_life)
 
 
 def decode_records(
@@ -184,5 +186,5 @@ def _record(
         contradictions=down,
         access_count=accesses,
         accessed_ms=accessed,
-        relevance=relevance(spec, order, now_ms),
+        relevance=relevance(spec, order, held.importance, now_ms),
     )

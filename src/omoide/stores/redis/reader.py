@@ -1,47 +1,33 @@
-"""The two readers: rank in the client from a validated cache, or on the server in one call.
+"""Bring a cache up to date with a partition in one call, and list and count from it.
 
-Client reader, until nothing is new:
+    plan ──▶ fetch ──▶ what is new: rows, lists, changed attributes, the records wanted ──▶ cache
 
-    predict    rank from the cache, when every list it needs is current
-    fetch      one call: what is new since then, and the records predicted
-    apply      add what is new; when the cache is then at the state of the reply, rank again
-
-A reply that brought nothing new proves the prediction. A reply that did is the new state itself: the ranking
-over it is final when the records came with it, else one more call gets them. So the result is always the
-ranking of one state of the partition, with the records of that state. A partition that is written faster than
-that is ranked on the server, in the same one step as its records are read.
-
-Server reader: `rank` scores in Lua. It needs no cache and no numpy, and refuses beyond a budget of postings.
+Searches (`recall`) are made of the same calls.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from omoide.core.bm25 import weight_table
-from omoide.core.columns import DEAD, Ranges
-from omoide.core.postings import decode, exact_term
+from omoide.core.columns import DEAD
 from omoide.core.listing import Selected, select
-from omoide.core.ranking import Ranked, rank
+from omoide.core.postings import decode
 from omoide.errors import StoreUnavailableError
 from omoide.model.schema import Scope
-from omoide.ops.request import Count, Find, Hit, Match, Record, Search, SearchReply
+from omoide.ops.request import Count, Find, Match, Record, Search, SearchReply
 from omoide.stores.redis.cache import Cache, Partition
 from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import decode_records, pack_plan
+from omoide.stores.redis.filters import allowed_rows, must, ranges_of
+from omoide.stores.redis.recall import Recall
 
-if TYPE_CHECKING:
-    from omoide.core.columns import Rows
-
-BUDGET = 40_000
-LOOKS = 8_000
 PIECE = 32_768
+IDS_AT_ONCE = 4_096
 _ATTEMPTS = 16
-_PATIENCE = 4
 _LOG = logging.getLogger("omoide")
 _warned: set[bytes] = set()
 
@@ -69,130 +55,9 @@ class Reader:
         self.cache = cache
         self.mode = mode
 
-    # ---- search
-
     def search(self, head: bytes, request: Search) -> Handler[SearchReply]:
-        """Rank by text. Cost: see `Search`."""
-        trips = 0
-        first = self.cache.peek(head) is None
-        if not request.explain and (self.mode == "server" or (self.mode == "auto" and first)):
-            reply = yield from self._rank_on_server(head, request)
-            trips = 1
-            with self.cache.lock:
-                self.cache.open(head)
-            if reply is not None:
-                return reply
-        return (yield from self._rank_in_client(head, request, trips))
-
-    def _rank_on_server(self, head: bytes, request: Search) -> Handler[SearchReply | None]:
-        text = request.scope.spec.text
-        match = request.match
-        plan = {
-            "terms": list(request.terms),
-            "weights": list(request.terms.values()),
-            "k1": 1.2 if text is None else text.k1,
-            "b": 0.9 if text is None else text.b,
-            "pivot": 0 if text is None or text.pivot is None else text.pivot,
-            "limit": request.limit,
-            "must": _must(match),
-            "exclude": list(match.exclude),
-            **_server_ranges(match),
-            "budget": BUDGET,
-            "looks": LOOKS,
-        }
-        reply = yield from answer(Call("rank", head, (pack_plan(plan),)))
-        if not reply:
-            return SearchReply((), "server", 1, 0)
-        if reply[0] == b"too_many":
-            return None
-        now_ms, live, _, scores, flat, fingerprint = reply
-        warn_about_shape(head, request.scope, fingerprint)
-        records = decode_records(request.scope.spec, flat, now_ms)
-        hits = tuple(
-            Hit(record, float(scores[2 * place]), float(scores[2 * place + 1]))
-            for place, record in enumerate(records)
-        )
-        return SearchReply(hits, "server", 1, live)
-
-    def _rank_in_client(self, head: bytes, request: Search, trips: int) -> Handler[SearchReply]:
-        names = [*request.terms, *_must(request.match)]
-        predicted, predicted_at = Ranked(), -1  # the ranking of the partition at a write
-        for attempt in range(_ATTEMPTS):
-            if attempt == _PATIENCE and not request.explain:
-                reply = yield from self._rank_on_server(head, request)
-                trips += 1
-                if reply is not None:
-                    return replace(reply, round_trips=trips)
-            with self.cache.lock:
-                partition = self.cache.open(head)
-                if predicted_at != partition.v and partition.current(names):
-                    predicted, predicted_at = self._rank(partition, request, _now(partition)), partition.v
-                plan = _fetch_plan(partition, names, predicted.rows if predicted_at == partition.v else ())
-            fetched = yield from self._fetch(head, request.scope, names, plan)
-            trips += 1
-            if fetched is None:
-                return SearchReply((), "client", trips, 0)
-            with self.cache.lock:
-                partition = self.cache.open(head)
-                if not fetched.complete or partition.v != fetched.v or not partition.current(names):
-                    predicted_at = -1
-                    continue
-                if fetched.changed or predicted_at != partition.v or partition.columns.has_intervals:
-                    predicted, predicted_at = self._rank(partition, request, fetched.now_ms), partition.v
-                hits = self._hits(partition, request, predicted, fetched.records)
-                live = partition.n
-                if hits is not None:
-                    self.cache.settle(head, partition)
-            if hits is not None:
-                return SearchReply(hits, "client", trips, live)
-        raise StoreUnavailableError(
-            "the partition changes faster than it can be read", hint="use connect(reader='server')"
-        )
-
-    def _rank(self, partition: Partition, request: Search, now_ms: int) -> Ranked:
-        text = request.scope.spec.text
-        if text is None:
-            return Ranked()
-        average = partition.sdl / partition.n if text.pivot is None and partition.n else 1.0
-        return rank(
-            _term_lists(partition, request.terms),
-            weight_table(text.k1, text.b, text.pivot, average or 1.0),
-            partition.columns,
-            live=partition.n,
-            limit=request.limit + len(request.match.exclude),
-            now_ms=now_ms,
-            allowed=_allowed(partition, request.match),
-            ranges=_ranges(request.match),
-        )
-
-    def _hits(
-        self,
-        partition: Partition,
-        request: Search,
-        ranked: Ranked,
-        records: Mapping[int, Record],
-    ) -> tuple[Hit, ...] | None:
-        """The answer, ties broken by id; None when a record is still to be read."""
-        if any(row not in records for row in ranked.rows):
-            return None
-        order = sorted(
-            zip(ranked.scores, ranked.times, ranked.rows, ranked.texts, strict=True),
-            key=lambda entry: (-entry[0], -entry[1], records[entry[2]].id),
-        )
-        excluded = set(request.match.exclude)
-        kept = [entry for entry in order if records[entry[2]].id not in excluded][: request.limit]
-        return tuple(
-            Hit(records[row], score, text, self._parts(partition, request, row))
-            for score, _, row, text in kept
-        )
-
-    def _parts(self, partition: Partition, request: Search, row: int) -> dict[str, float]:
-        text = request.scope.spec.text
-        if not request.explain or text is None:
-            return {}
-        average = partition.sdl / partition.n if text.pivot is None and partition.n else 1.0
-        table = weight_table(text.k1, text.b, text.pivot, average or 1.0)
-        return explain(row, _term_lists(partition, request.terms), table, partition.columns, partition.n)
+        """Rank. Cost: see `Search`."""
+        return Recall(self).search(head, request)
 
     # ---- listing
 
@@ -250,19 +115,19 @@ class Reader:
                 limit=limit if find is None or limit is None or not extra else limit + find.offset,
                 offset=0 if find is None or extra else find.offset,
                 now_ms=state[1],
-                allowed=_allowed(partition, match),
-                ranges=_ranges(match),
+                allowed=allowed_rows(partition, match),
+                ranges=ranges_of(match),
             )
             self.cache.settle(head, partition)
         return state[0], chosen
 
     def _validate(self, head: bytes, scope: Scope, match: Match) -> Handler[tuple[bytes, int] | None]:
         """Bring columns and filter lists up to date: (gen, server time), None for no partition."""
-        names = _must(match)
+        names = must(match)
         for _ in range(_ATTEMPTS):
             with self.cache.lock:
-                plan = _fetch_plan(self.cache.open(head), names, ())
-            fetched = yield from self._fetch(head, scope, names, plan)
+                plan = self.plan(self.cache.open(head), names, ())
+            fetched = yield from self.fetch(head, scope, names, plan)
             if fetched is None:
                 return None
             with self.cache.lock:
@@ -273,10 +138,38 @@ class Reader:
 
     # ---- fetch and apply
 
-    def _fetch(
-        self, head: bytes, scope: Scope, names: Sequence[str], plan: dict[str, Any]
+    def plan(self, partition: Partition, names: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:
+        """What to ask `fetch` for: what the cache lacks of these lists, and the records of `rows`."""
+        return _fetch_plan(partition, names, rows)
+
+    def now(self, partition: Partition) -> int:
+        """The server's clock, as far as this process knows it."""
+        return _now(partition)
+
+    def warn(self, head: bytes, scope: Scope, fingerprint: bytes) -> None:
+        """Once per partition and process: the index was built for another shape of the model."""
+        warn_about_shape(head, scope, fingerprint)
+
+    def fetch(
+        self,
+        head: bytes,
+        scope: Scope,
+        names: Sequence[str],
+        plan: dict[str, Any],
+        ids_of: Sequence[int] = (),
     ) -> Handler[Fetched | None]:
-        reply = yield from answer(Call("fetch", head, (pack_plan(plan),)))
+        """Carry out a plan, and learn the ids of some rows in the same round trip; None for no partition."""
+        calls = [Call("fetch", head, (pack_plan(plan),))]
+        for start in range(0, len(ids_of), IDS_AT_ONCE):
+            calls.append(Call("ids", head, (plan["gen"], *ids_of[start : start + IDS_AT_ONCE])))
+        replies = yield from send(calls)
+        for call, reply in zip(calls, replies, strict=True):
+            error = failure(reply, call)
+            if error is not None:
+                raise error
+        with self.cache.lock:
+            self._learn(head, plan["gen"].encode(), ids_of, replies[1:])
+        reply = replies[0]
         if not reply:
             with self.cache.lock:
                 self.cache.forget(head)
@@ -293,6 +186,15 @@ class Reader:
             yield from self._read_pieces(head, scope, missing)
             fetched.complete = False
         return fetched
+
+    def _learn(self, head: bytes, gen: bytes, rows: Sequence[int], replies: Sequence[list[bytes]]) -> None:
+        """Take in the ids of rows, when rows still have the numbers they were asked by."""
+        partition = self.cache.open(head)
+        if not rows or partition.gen != gen or partition.sessions is None:
+            return
+        found = [name for reply in replies for name in reply]
+        if len(found) == len(rows):
+            partition.sessions.learn(dict(zip(rows, found, strict=True)))
 
     def _read_pieces(self, head: bytes, scope: Scope, pieces: list[tuple[int, int]]) -> Handler[None]:
         """The rest of a long attribute column, 1 MiB a command, all in one round trip."""
@@ -336,50 +238,9 @@ def warn_about_shape(head: bytes, scope: Scope, fingerprint: bytes) -> None:
         )
 
 
-def _must(match: Match) -> list[str]:
-    return [exact_term(name, value).decode() for name, value in match.exact]
-
-
-def _ranges(match: Match) -> Ranges | None:
-    if match.time is None and match.importance is None and match.confidence is None:
-        return None
-    return Ranges(match.time, match.importance, match.confidence)
-
-
-def _server_ranges(match: Match) -> dict[str, list[float | None] | None]:
-    return {
-        "time": None if match.time is None else list(match.time),
-        "importance": None if match.importance is None else list(match.importance),
-        "confidence": None if match.confidence is None else list(match.confidence),
-    }
-
-
 def _now(partition: Partition) -> int:
     """The server's clock, as far as this process knows it."""
     return int(time.time() * 1000) + partition.clock_offset
-
-
-def _term_lists(partition: Partition, terms: Mapping[str, float]) -> list[Any]:
-    lists = []
-    for name, weight in terms.items():
-        held = partition.held(name)
-        if held is not None:
-            lists.append(held.as_terms(weight, name))
-    return lists
-
-
-def _allowed(partition: Partition, match: Match) -> Rows | None:
-    """Rows that hold every equality term, sorted; None without such a filter."""
-    if not match.exact:
-        return None
-    import numpy as np
-
-    allowed: Rows | None = None
-    for name in _must(match):
-        held = partition.held(name)
-        rows = np.zeros(0, np.int64) if held is None else held.as_terms(1.0, name).rows
-        allowed = rows if allowed is None else np.intersect1d(allowed, rows, assume_unique=True)
-    return allowed
 
 
 def _fetch_plan(partition: Partition, names: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:

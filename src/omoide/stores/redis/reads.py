@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from omoide.core.decay import power_scale
 from omoide.errors import QueryError
 from omoide.model.schema import Scope
 from omoide.ops.request import (
@@ -117,7 +118,9 @@ class Lookup:
         """Cost: one round trip without filters; with them, one to validate, then one per 1,000 places."""
         head = self.keys.head(request.scope)
         if request.match == EVERYTHING and request.limit <= STRETCH:
-            reply = yield from answer(Call("top", head, (request.limit, int(request.weigh_confidence))))
+            reply = yield from answer(
+                Call("top", head, (request.limit, int(request.weigh_confidence), *_power_law(request.scope)))
+            )
             return tuple(decode_records(request.scope.spec, reply[1], reply[0]))
         found = yield from self._top_that_match(head, request.scope, request.match, request.limit)
         if request.weigh_confidence:
@@ -141,6 +144,14 @@ class Lookup:
             if len(reply[1]) < STRETCH:
                 break
         return found[:limit]
+
+
+def _power_law(scope: Scope) -> tuple[float, float]:
+    """(scale in seconds, exponent) of a model's power law; an exponent of 0 says that there is none."""
+    decay = scope.spec.decay
+    if decay is None or decay.exponent is None:
+        return 1.0, 0.0
+    return power_scale(decay.half_life, decay.exponent), decay.exponent
 
 
 def named_numbers(reply: Any) -> dict[str, int]:

@@ -73,6 +73,7 @@ class Upkeep:
         plan = {
             "format": FORMAT,
             "fingerprint": spec.fingerprint,
+            "rate": rate(spec),
             "lease": LEASE_MS,
             "token": secrets.token_hex(8),
         }
@@ -107,7 +108,7 @@ class Upkeep:
 
     def _copy_call(self, head: bytes, token: str, row: int, put: Put) -> Call:
         plan, footprint, body, _ = encode_put(put)
-        plan.update(token=token, lease=LEASE_MS, row=row, ttl=None, old_rate=rate(put.scope.spec))
+        plan.update(token=token, lease=LEASE_MS, row=row, ttl=None)
         return Call("copy", head, (pack_plan(plan), footprint, body), safe=True)
 
     def finish(self, request: FinishReindex) -> Handler[int]:

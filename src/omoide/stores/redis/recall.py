@@ -1,0 +1,454 @@
+"""Searches: rank in the client from a validated cache, or on the server in one call.
+
+Client reader, until nothing is new:
+
+    predict    rank from the cache, when every list it needs is current
+    fetch      one call: what is new since then, and the records predicted
+    apply      add what is new; when the cache is then at the state of the reply, rank again
+
+A reply that brought nothing new proves the prediction. A reply that did is the new state itself: the ranking
+over it is final when the records came with it, else one more call gets them. So the result is always the
+ranking of one state of the partition, with the records of that state. A partition that is written faster than
+that is ranked on the server, in the same one step as its records are read.
+
+Two things may take a call more, which counts as cold: words of the query that no memory has, when the words
+that could stand in for them have to be read first; and, beside a fetch in the same round trip, ids of
+memories that tie in time within a session. The prediction takes such ties in the order of saving, so a ranking
+that ids confirm costs nothing more.
+
+Server reader: `rank` scores in Lua. It needs no cache and no numpy, and refuses beyond a budget of postings.
+With the client to fall back on (`auto`) it refuses, too, what it could do only without an arm; alone, it skips
+that arm and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from omoide.core.arms.authors import FIELD, named_author
+from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
+from omoide.core.bm25 import B, K1, weight_table
+from omoide.core.columns import CONFIDENCE_STEPS, Filter, stored_confidence
+from omoide.core.explanation import Explainer
+from omoide.core.postings import exact_term
+from omoide.core.ranking import TEXT_ONLY, Arms, Ranked, rank
+from omoide.core.text.vocabulary import Vocabulary, may_be_stood_in_for
+from omoide.errors import StoreUnavailableError
+from omoide.model.instance import single
+from omoide.ops.request import Absence, Hit, Match, Record, Search, SearchReply
+from omoide.stores.redis.cache import Known, Partition
+from omoide.stores.redis.calls import Call, Handler, answer
+from omoide.stores.redis.codec import decode_records, pack_plan
+from omoide.stores.redis.filters import allowed_rows, must, ranges_of
+
+if TYPE_CHECKING:
+    from omoide.core.accumulator import TermList
+    from omoide.stores.redis.reader import Reader
+
+BUDGET = 40_000
+LOOKS = 8_000
+BORROW = 2_000
+MOST_WORDS = 50_000
+_WORDS_AT_ONCE = 10_000
+_ATTEMPTS = 16
+_PATIENCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a search asks of a cache as it is.
+
+    `terms`: (name, weight, word it stands in for). `names`: every list wanted. `ready`: all are current, and
+    there is nothing left to find out. `unread`: the words of the partition have to be read first.
+    """
+
+    terms: tuple[tuple[str, float, str], ...]
+    names: tuple[str, ...]
+    ready: bool
+    unread: bool
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A ranking with what made it. `wanted`: rows whose ids it depends on."""
+
+    ranked: Ranked
+    terms: Sequence[TermList] = ()
+    table: Sequence[float] = ()
+    arms: Arms = TEXT_ONLY
+    wanted: frozenset[int] = frozenset()
+
+
+def weights_of(request: Search) -> RankWeights:
+    """The weights of the arms for a search."""
+    if request.ranking is not None:
+        return request.ranking
+    text = request.scope.spec.text
+    return DEFAULT_WEIGHTS if text is None else text.ranking
+
+
+def called_of(request: Search) -> list[str]:
+    """The equality terms of the names that the query may say."""
+    if weights_of(request).author == 1:
+        return []
+    return [exact_term(FIELD, name).decode() for name in request.names]
+
+
+class Recall:
+    """Both readers' searches, over the cache of a reader."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._cache = reader.cache
+
+    def search(self, head: bytes, request: Search) -> Handler[SearchReply]:
+        """Rank. Cost: see `Search`."""
+        mode, trips = self._reader.mode, 0
+        first = self._cache.peek(head) is None
+        client_only = request.explain or request.about is not None
+        if not client_only and (mode == "server" or (mode == "auto" and first)):
+            reply = yield from self._rank_on_server(head, request, strict=mode == "auto")
+            with self._cache.lock:
+                self._cache.open(head)
+            if reply is not None:
+                return reply
+            trips = 1
+        return (yield from self._rank_in_client(head, request, trips))
+
+    # ---- server
+
+    def _rank_on_server(self, head: bytes, request: Search, *, strict: bool) -> Handler[SearchReply | None]:
+        """Ranked in Lua, a second time when similar words have to stand in; None when that is too much."""
+        plan = _server_plan(request, strict)
+        reply = yield from answer(Call("rank", head, (pack_plan(plan),)))
+        if not reply:
+            return SearchReply((), "server", 1, 0)
+        if reply[0] == b"too_many":
+            return None
+        trips, stand_ins = 1, dict[str, tuple[str, ...]]()
+        names = list(request.terms)
+        missing = [names[place] for place in reply[7] if may_be_stood_in_for(names[place])]
+        if missing and weights_of(request).back_off:
+            words, read = yield from self._words(head, reply[8], reply[9])
+            found, stand_ins = _stand_ins(request.terms, missing, words, None)
+            trips += read
+            if stand_ins:
+                plan |= {"terms": list(found), "weights": [weight for weight, _ in found.values()]}
+                reply = yield from answer(Call("rank", head, (pack_plan(plan),)))
+                trips += 1
+                if not reply or reply[0] == b"too_many":
+                    return None if reply else SearchReply((), "server", trips, 0)
+        hits = _server_hits(self._reader, head, request, reply)
+        skipped = tuple(name.decode() for name in reply[6])
+        return SearchReply(hits, "server", trips, reply[1], skipped, stand_ins)
+
+    def _words(self, head: bytes, gen: bytes, rows: int) -> Handler[tuple[Vocabulary, int]]:
+        """The words of a partition of so many rows, and the round trips that reading them took."""
+        with self._cache.lock:
+            known = self._cache.open(head).vocabulary
+        if known is not None and known.serves(gen, rows):
+            return known.words, 0
+        return (yield from self._read_words(head))
+
+    def _read_words(self, head: bytes) -> Handler[tuple[Vocabulary, int]]:
+        words, cursor, trips, seen = Vocabulary(()), b"0", 0, 0
+        gen, rows = b"", 0
+        while True:
+            reply = yield from answer(Call("vocabulary", head, (cursor, _WORDS_AT_ONCE)))
+            trips += 1
+            if not reply:
+                return words, trips
+            gen, rows = reply[0], reply[1]
+            for word in reply[3][: MOST_WORDS - seen]:
+                words.add(word.decode())
+            seen, cursor = seen + len(reply[3]), reply[2]
+            if cursor == b"0" or seen >= MOST_WORDS:
+                break
+        with self._cache.lock:
+            self._cache.open(head).vocabulary = Known(gen, rows, words)
+        return words, trips
+
+    # ---- client
+
+    def _rank_in_client(self, head: bytes, request: Search, trips: int) -> Handler[SearchReply]:
+        view, viewed_at = View(Ranked()), -1  # the ranking of the partition at a write
+        placed: tuple[bytes, int] | None = None
+        for attempt in range(_ATTEMPTS):
+            if attempt == _PATIENCE and not (request.explain or request.about):
+                reply = yield from self._rank_on_server(head, request, strict=True)
+                trips += 1
+                if reply is not None:
+                    return replace(reply, round_trips=trips)
+            if request.about is not None and placed is None:
+                placed = yield from self._place(head, request.about)
+                trips += 1
+            with self._cache.lock:
+                partition = self._cache.open(head)
+                asked = ask(partition, request)
+                if viewed_at != partition.v and asked.ready:
+                    view, viewed_at = self._view(partition, request, asked, None), partition.v
+                current = viewed_at == partition.v
+                plan = self._reader.plan(partition, asked.names, view.ranked.rows if current else ())
+            if asked.unread:
+                _, read = yield from self._read_words(head)
+                trips += read
+                continue
+            wanted = sorted(view.wanted) if current else []
+            fetched = yield from self._reader.fetch(head, request.scope, asked.names, plan, wanted)
+            trips += 1
+            if fetched is None:
+                about = None if request.about is None else Absence("missing")
+                return SearchReply((), "client", trips, 0, about=about)
+            with self._cache.lock:
+                partition = self._cache.open(head)
+                asked = ask(partition, request)
+                if not fetched.complete or partition.v != fetched.v or not asked.ready:
+                    viewed_at = -1
+                    continue
+                moved = viewed_at != partition.v or partition.columns.has_intervals or bool(wanted)
+                if fetched.changed or moved:
+                    view, viewed_at = self._view(partition, request, asked, fetched.now_ms), partition.v
+                if placed is not None and placed[0] != partition.gen:
+                    placed = None
+                    continue
+                hits = None if view.wanted else self._hits(partition, request, view, fetched.records)
+                live = partition.n
+                if hits is not None:
+                    about = self._about(partition, request, view, hits, placed, fetched.now_ms)
+                    self._cache.settle(head, partition)
+            if hits is not None:
+                return SearchReply(hits, "client", trips, live, (), _told(asked), about)
+        raise StoreUnavailableError(
+            "the partition changes faster than it can be read", hint="use connect(reader='server')"
+        )
+
+    def _place(self, head: bytes, record_id: str) -> Handler[tuple[bytes, int]]:
+        """(gen, row) of an id, row 0 when there is none."""
+        reply = yield from answer(Call("place", head, (record_id,)))
+        return (reply[0], int(reply[1])) if reply else (b"", 0)
+
+    def _view(self, partition: Partition, request: Search, asked: Asked, now_ms: int | None) -> View:
+        spec = request.scope.spec
+        if spec.text is None:
+            return View(Ranked())
+        now = self._reader.now(partition) if now_ms is None else now_ms
+        weights = weights_of(request)
+        links, wanted = None, frozenset[int]()
+        if spec.session is not None and weights.borrows:
+            links, wanted = partition.links(now)
+        arms = Arms(weights, links, self._author(partition, request), request.dates, request.when)
+        terms = _term_lists(partition, asked)
+        average = partition.sdl / partition.n if spec.text.pivot is None and partition.n else 1.0
+        table = weight_table(spec.text.k1, spec.text.b, spec.text.pivot, average or 1.0)
+        ranked = rank(
+            terms,
+            table,
+            partition.columns,
+            live=partition.n,
+            limit=request.limit + len(request.match.exclude),
+            now_ms=now,
+            allowed=allowed_rows(partition, request.match),
+            ranges=ranges_of(request.match),
+            arms=arms,
+        )
+        return View(ranked, terms, table, arms, wanted)
+
+    def _author(self, partition: Partition, request: Search) -> int:
+        """Ordinal of the one author whom the query names, 0 for none."""
+        lists = (partition.held(name) for name in called_of(request))
+        named = [held.authors(partition.columns) for held in lists if held is not None and held.count]
+        if not any(named):
+            return 0
+        return named_author(named, partition.everyone.of_all(partition.columns))
+
+    def _hits(
+        self, partition: Partition, request: Search, view: View, records: Mapping[int, Record]
+    ) -> tuple[Hit, ...] | None:
+        """The answer, ties broken by id; None when a record is still to be read."""
+        ranked = view.ranked
+        if any(row not in records for row in ranked.rows):
+            return None
+        order = sorted(
+            zip(ranked.scores, ranked.times, ranked.rows, ranked.texts, strict=True),
+            key=lambda entry: (-entry[0], -entry[1], records[entry[2]].id),
+        )
+        excluded = set(request.match.exclude)
+        kept = [entry for entry in order if records[entry[2]].id not in excluded][: request.limit]
+        hits = tuple(Hit(records[row], score, text) for score, _, row, text in kept)
+        return self._explained(partition, request, view, hits) if request.explain else hits
+
+    def _explained(
+        self, partition: Partition, request: Search, view: View, hits: tuple[Hit, ...]
+    ) -> tuple[Hit, ...]:
+        explainer = _explainer(partition, view)
+        rule = Filter(
+            partition.columns,
+            self._reader.now(partition),
+            allowed_rows(partition, request.match),
+            (),
+            ranges_of(request.match),
+        )
+        places = explainer.places_by_own_text([hit.record.row for hit in hits], rule)
+        explained = []
+        for place, hit in enumerate(hits, 1):
+            tree = explainer.tree(hit.record.row)
+            by_text = places[hit.record.row]
+            explained.append(replace(hit, parts=tree.flat(), tree=tree, place=place, place_by_text=by_text))
+        return tuple(explained)
+
+    def _about(
+        self,
+        partition: Partition,
+        request: Search,
+        view: View,
+        hits: tuple[Hit, ...],
+        placed: tuple[bytes, int] | None,
+        now_ms: int,
+    ) -> Absence | None:
+        """Why the record asked about is not among the hits; None when none was asked about."""
+        if placed is None:
+            return None
+        import numpy as np
+
+        columns, match, row = partition.columns, request.match, np.array([placed[1]], np.int64)
+        if not placed[1] or not columns.live_mask(row)[0]:
+            return Absence("missing")
+        if not columns.visible(row, now_ms)[0]:
+            return Absence("expired")
+        rule = Filter(columns, now_ms, allowed_rows(partition, match), (), ranges_of(match))
+        if request.about in match.exclude or not len(rule.keep(row)):
+            return Absence("filtered")
+        tree = _explainer(partition, view).tree(placed[1])
+        least = hits[-1].score if len(hits) >= request.limit else 0.0
+        if any(hit.record.row == placed[1] for hit in hits):
+            return Absence("found", tree.value, least, tree)
+        return Absence("outranked" if tree.value > 0 else "unmatched", tree.value, least, tree)
+
+
+# ---- what is asked ----------------------------------------------------------------------------------
+
+
+def ask(partition: Partition, request: Search) -> Asked:
+    """What a search needs of this cache, as far as the cache tells."""
+    found = {name: (weight, "") for name, weight in request.terms.items()}
+    unread = False
+    if weights_of(request).back_off:
+        missing = [name for name in request.terms if _lacks(partition, name) and may_be_stood_in_for(name)]
+        words = partition.known_words() if missing else None
+        unread = bool(missing) and words is None
+        if words is not None:
+            found, _ = _stand_ins(request.terms, missing, words, partition)
+    terms = tuple((name, weight, stands_for) for name, (weight, stands_for) in found.items())
+    names = (*found, *must(request.match), *called_of(request))
+    return Asked(terms, names, not unread and partition.current(names), unread)
+
+
+def _lacks(partition: Partition, name: str) -> bool:
+    """Whether it is certain that no memory has a term."""
+    held = partition.held(name)
+    return held is not None and held.df == 0 and held.as_of >= partition.floor and partition.v > 0
+
+
+def _stand_ins(
+    terms: Mapping[str, float], missing: Sequence[str], words: Vocabulary, partition: Partition | None
+) -> tuple[dict[str, tuple[float, str]], dict[str, tuple[str, ...]]]:
+    """Term -> (weight, word it stands in for), and per missing word those that stand in for it.
+
+    Words that have died meanwhile, as far as the cache tells, leave the vocabulary.
+    """
+    found = {name: (weight, "") for name, weight in terms.items()}
+    told = {}
+    for name in missing:
+        similar = words.similar(name)
+        while partition is not None and (dead := [word for word, _ in similar if _lacks(partition, word)]):
+            for word in dead:
+                words.discard(word)
+            similar = words.similar(name)
+        for word, weight in similar:
+            if weight * terms[name] > found.get(word, (0.0, ""))[0]:
+                found[word] = (weight * terms[name], name)
+        if similar:
+            told[name] = tuple(word for word, _ in similar)
+    return found, told
+
+
+def _told(asked: Asked) -> dict[str, tuple[str, ...]]:
+    """Per missing word, those that stand in for it."""
+    told: dict[str, list[str]] = {}
+    for name, _, stands_for in asked.terms:
+        if stands_for:
+            told.setdefault(stands_for, []).append(name)
+    return {word: tuple(names) for word, names in told.items()}
+
+
+def _term_lists(partition: Partition, asked: Asked) -> list[TermList]:
+    lists = []
+    for name, weight, stands_for in asked.terms:
+        held = partition.held(name)
+        if held is not None:
+            lists.append(held.as_terms(weight, name, stands_for))
+    return lists
+
+
+def _explainer(partition: Partition, view: View) -> Explainer:
+    return Explainer(
+        view.terms, view.table, partition.columns, partition.n, view.arms, view.ranked.best_text
+    )
+
+
+# ---- the server's plan and reply --------------------------------------------------------------------
+
+
+def _server_plan(request: Search, strict: bool) -> dict[str, Any]:
+    spec, match = request.scope.spec, request.match
+    text = spec.text
+    return {
+        "terms": list(request.terms),
+        "weights": list(request.terms.values()),
+        "k1": K1 if text is None else text.k1,
+        "b": B if text is None else text.b,
+        "pivot": 0 if text is None or text.pivot is None else text.pivot,
+        "limit": request.limit,
+        "must": must(match),
+        "exclude": list(match.exclude),
+        **_server_ranges(match),
+        "budget": BUDGET,
+        "looks": LOOKS,
+        "borrow": BORROW,
+        "strict": strict,
+        "session": spec.session,
+        "names": called_of(request),
+        "dates": [[part or 0 for part in named] for named in request.dates],
+        "when": request.when,
+        "ranking": asdict(weights_of(request)),
+    }
+
+
+def _server_ranges(match: Match) -> dict[str, list[float | None] | None]:
+    """Ranges with their ends rounded as what they are compared with is stored."""
+
+    def ends(bounds: tuple[Any, Any] | None, rounded: Any) -> list[float | None] | None:
+        return None if bounds is None else [None if end is None else rounded(end) for end in bounds]
+
+    return {
+        "time": ends(match.time, lambda end: end),
+        "importance": ends(match.importance, _single),
+        "confidence": ends(match.confidence, lambda end: stored_confidence(end) / CONFIDENCE_STEPS),
+    }
+
+
+def _single(end: float) -> float:
+    """Rounded to float32; beyond its range, as it is."""
+    return single(end) if abs(end) < 3.4e38 else end
+
+
+def _server_hits(reader: Reader, head: bytes, request: Search, reply: list[Any]) -> tuple[Hit, ...]:
+    now_ms, scores, flat, fingerprint = reply[0], reply[3], reply[4], reply[5]
+    reader.warn(head, request.scope, fingerprint)
+    records = decode_records(request.scope.spec, flat, now_ms)
+    return tuple(
+        Hit(record, float(scores[2 * place]), float(scores[2 * place + 1]))
+        for place, record in enumerate(records)
+    )
