@@ -177,7 +177,7 @@ def test_read_verbs_run_where_writes_are_refused(
         "place": ("1",),
         "records": (gen, 1),
         "spread": (msgspec.msgpack.encode(spread),),
-        "top": (5, 1),
+        "top": (5, 1, 1, 0),
         "turn": ("none",),
         "vocabulary": (0, 10),
     }

@@ -15,7 +15,7 @@ from omoide.connection import Connection
 from omoide.core import bm25, columns, confidence, decay, postings
 from omoide.model.schema import Scope
 from omoide.ops.request import Erase, Evidence, Observe, Put
-from omoide.stores.redis.codec import STATISTICS, digest
+from omoide.stores.redis.codec import STATISTICS, digest, footprint_list
 
 BASES = st.floats(-2, 1e6, width=32).filter(lambda base: base > 1e-30 or base <= 0)
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -84,8 +84,23 @@ def test_a_footprint(connection: Connection, scope: Scope, keys: Keys) -> None:
     connection.store.execute(put(scope, "0", "goes"))
     connection.store.execute(write)
     data = keys.redis.hget(keys.name(scope, "f"), 2)
-    assert data[:18] == digest("first") + struct.pack("<H", 1)
-    assert msgspec.msgpack.decode(data[18:]) == ["1", ["one", "two", "\1tag\2x"], [], "s", None, ["Bob"]]
+    assert data[:11] == digest("first") + struct.pack("<HB", 1, 0)
+    assert data[11:13] == b"\x011"
+    assert msgspec.msgpack.decode(data[13:]) == [["one", "two", "\1tag\2x"], [], "s", None, ["Bob"]]
+    assert footprint_list(data) == msgspec.msgpack.decode(data[13:])
+
+
+def test_a_footprint_of_a_uuid_that_was_written_before(
+    connection: Connection, scope: Scope, keys: Keys
+) -> None:
+    name = "0192f0c4-7a1b-7c3d-8e4f-0123456789ab"
+    for operation in ("first", "second"):
+        connection.store.execute(put(scope, name, "one", operation_id=operation))
+    data = keys.redis.hget(keys.name(scope, "f"), 2)
+    assert data[:11] == digest("second") + struct.pack("<HB", 0, 1)
+    assert data[11:21] == digest("first") + struct.pack("<H", 0)
+    assert data[21:38] == b"\0" + bytes.fromhex(name.replace("-", ""))
+    assert footprint_list(data)[0] == ["one"]
 
 
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 128, 129, 1024, 1025, 1089])

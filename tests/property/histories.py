@@ -87,6 +87,7 @@ class Known:
     importance: float
     tags: frozenset[str]
     time_ms: int
+    session: str | None = None
     alpha: float = 1.0
     beta: float = 1.0
     gone_at: float | None = None
@@ -101,6 +102,7 @@ class Known:
             time_ms=self.time_ms,
             exact=frozenset(("tags", tag) for tag in self.tags),
             expired=self.gone_at is not None,
+            session=self.session,
         )
 
 
@@ -249,6 +251,7 @@ class Writer:
             single(put.importance),
             frozenset(story.tags),
             put.time_ms,
+            put.session,
         )
         if before is not None:
             known.alpha, known.beta = before.alpha, before.beta
@@ -320,6 +323,7 @@ def documents(
             confidence=32768,
             time_ms=record.time_ms,
             exact=frozenset(put.exact),
+            session=put.session,
         )
     return whole
 

@@ -5,7 +5,7 @@
 -- Cost: O(distinct terms)
 -- Include: put
 local plan, foot_bytes, body = cmsgpack.unpack(ARGV[1]), ARGV[2], ARGV[3]
-local foot = cmsgpack.unpack(foot_bytes)
+local foot = parts_of(foot_bytes, 1)
 
 -- The instant of the last touch, back from the decay order of the old half-life
 local function touched(H, row, base)
@@ -32,7 +32,7 @@ return atomically(function()
     local row = put(S, G, plan, foot, foot_bytes, body, {
       version = version, confidence = confidence, time = time, statistics = call('HGET', P.c, plan.row) or nil,
       touched = touched(H, plan.row, base), expires = expires and tonumber(expires) or nil,
-      evicted = before.evicted, earlier = before.earlier, copied = true,
+      evicted = before.evicted, earlier = before.earlier, copied = true, old = false,
     }, now)
     copy_edges(P, plan.row, S, row)
     result = 1

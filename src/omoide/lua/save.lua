@@ -1,12 +1,12 @@
 -- save: write one record with all its index entries, replacing the one of the same id
 -- KEYS: head
--- ARGV: plan (MessagePack map), footprint (MessagePack list), body (MessagePack map), operation id (16 bytes),
+-- ARGV: plan (MessagePack map), footprint (from the id on), body (MessagePack map), operation id (8 bytes),
 --   statistics of a new record (36 bytes, or empty for the model's prior)
 -- Returns: status, version, created, evicted, duplicate of | gen, v, row, next, n, sdl, log end, now, attributes, interval, erased rows
 -- Cost: O(distinct terms); up to 16 due and 16 surplus records erased
 -- Include: put records
 local plan, foot_bytes, body = cmsgpack.unpack(ARGV[1]), ARGV[2], ARGV[3]
-local foot = cmsgpack.unpack(foot_bytes)
+local foot = parts_of(foot_bytes, 1)
 plan.operation, plan.statistics = ARGV[4], ARGV[5] ~= '' and ARGV[5] or nil
 
 local function attributes_of(row) return call('GETRANGE', P.a, row * 32, row * 32 + 31) end
@@ -15,10 +15,9 @@ local function version_of(row) return (unpack_bytes('<I4', attributes_of(row), 2
 -- How many writes of the record ago this operation was done, and what it evicted; nil when it is new.
 local function done_before(before)
   if before.operation == plan.operation then return 0, before.evicted end
-  local wanted = hex(plan.operation)
-  for at = 1, #before.earlier, EARLIER do
-    if string.sub(before.earlier, at, at + 31) == wanted then
-      return (at - 1) / EARLIER + 1, tonumber(string.sub(before.earlier, at + 32, at + 35), 16)
+  for at = 1, #before.earlier, 10 do
+    if string.sub(before.earlier, at, at + 7) == plan.operation then
+      return (at - 1) / 10 + 1, unpack_bytes('<I2', before.earlier, at + 8)
     end
   end
 end
@@ -51,11 +50,11 @@ end
 
 -- What an update keeps: the statistics, the operations before and, unless it names a time, the time of the first save.
 local function carried(old, before)
-  if not old then return { version = 1, earlier = '' } end
-  local operations = hex(before.operation .. pack('>I2', before.evicted)) .. before.earlier
+  if not old then return { version = 1, earlier = '', old = false } end
+  local operations = before.operation .. pack('<I2', before.evicted) .. before.earlier
   local _, confidence, _, _, _, _, version, time = unpack_bytes('<I2I2I4fI4I4I4i8', attributes_of(old))
   return { version = version + 1, confidence = confidence, time = time, statistics = call('HGET', P.c, old) or nil,
-    earlier = string.sub(operations, 1, EARLIER_BYTES) }
+    earlier = string.sub(operations, 1, MOST_EARLIER * 10), old = old }
 end
 
 return atomically(function()
@@ -81,8 +80,8 @@ return atomically(function()
     old = false
   end
   local refused = refusal(old)
-  for i = 1, #foot[3] do
-    local holder = not refused and call('HGET', P.q, foot[3][i])
+  for i = 1, #foot.unique do
+    local holder = not refused and call('HGET', P.q, foot.unique[i])
     if holder and holder ~= old then
       if expired(P, holder, now) then
         erase_both(P, H, S, G, holder)
@@ -106,14 +105,14 @@ return atomically(function()
   local new
   if S then
     local copy = call('HGET', S.m, plan.id)
-    carry.copied = true
+    carry.copied, carry.old = true, copy
     new = put(S, G, plan, foot, foot_bytes, body, carry, now)
     if copy then erase(S, G, copy) end
     copy_edges(P, row, S, new)
   end
   local evicted = evict(H, S, G, row, erased)
   if evicted > 0 then
-    local footprint = footprint_bytes(plan.operation, evicted, foot_bytes, carry.earlier)
+    local footprint = footprint_bytes(plan.operation, evicted, carry.earlier, foot_bytes)
     hset(P.f, row, footprint)
     if S then hset(S.f, new, footprint) end
   end

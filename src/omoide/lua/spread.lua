@@ -3,7 +3,7 @@
 -- ARGV: plan (MessagePack map: seeds = list of {id, score}, hops, fan_out, decay, limit)
 -- Returns: id, score, ... strongest first, ties by id; seeds left out
 -- Cost: O(seeds x fan_out ^ hops), at most 4,096 nodes
--- Include: records
+-- Include: records footprint
 local plan = cmsgpack.unpack(ARGV[1])
 if redis.call('EXISTS', P.h) == 0 then return {} end
 
@@ -42,7 +42,7 @@ local now, found = clock(), {}
 for row, score in pairs(best) do
   if not start[row] and not expired(P, row, now) then
     local foot = redis.call('HGET', P.f, row)
-    found[#found + 1] = { cmsgpack.unpack(string.sub(foot, 19))[1], score }
+    found[#found + 1] = { id_of(foot), score }
   end
 end
 table.sort(found, function(a, b)

@@ -2,18 +2,22 @@
 
 `scan` is a pure function of a text: no I/O, linear, and closed on failure, which means that an
 internal error, a spent budget or a failed self-test is a blocked verdict with its own reason.
-Rules are data (`rules/*.toml`), read at the first scan.
+Rules are data (`rules/*.toml`), read at the first scan; importing this package loads none of the
+machinery, the first scan of a process loads it, compiles the rules and runs the self-test, a
+fraction of a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
+from typing import TYPE_CHECKING
 
-from omoide.privacy.normalise import plain
 from omoide.privacy.policy import Policy, RuleError, UserRule, allow_hash, allow_values, default_policy
-from omoide.privacy.scanner import Scan
 from omoide.privacy.verdict import CLEAN, BudgetError, Reason, Redaction, Verdict
+
+if TYPE_CHECKING:
+    from omoide.privacy.scanner import Scan
 
 __all__ = [
     "Policy",
@@ -111,10 +115,19 @@ def self_test() -> Verdict:
     return Verdict(True, "self_test", wrong[0].rule) if wrong else CLEAN
 
 
+@cache
+def _machinery() -> tuple[Callable[[str], str], type[Scan]]:
+    from omoide.privacy.normalise import plain
+    from omoide.privacy.scanner import Scan
+
+    return plain, Scan
+
+
 def _scan(text: str, policy: Policy) -> Verdict:
     if len(text) > policy.max_chars:
         return _BUDGET
-    state = Scan(policy.options)
+    plain, scan_class = _machinery()
+    state = scan_class(policy.options)
     try:
         finding = state.find(plain(text))
     except BudgetError:

@@ -55,10 +55,11 @@ _IDENTIFIER: Final = re.compile(
     r"|Input|Options|"
     r"Params|Props|Dict|List|Auth|Base|Bearer|Header|Depends|Name|Value|Data|Info|Result|Id|Path|File|Url"
     r"|Map|Set|Hash|Encoder|View|Button|Label|Text)"
-    r"|[A-Z]{0,5}(?:[A-Z][a-z]{2,20}\d?){3,8}"
-    r"|[A-Za-z_]{1,40}(?:\.[A-Za-z_]{1,40}){1,6}|[a-z]{1,30}(?:[A-Z][a-z]{1,30}){1,6}\d?"
+    r"|_{0,2}[A-Z]{0,5}(?:[A-Z][a-z]{2,20}\d?){2,7}[A-Z][a-z]{2,20}"
+    r"|[A-Za-z_]{1,40}(?:\.[A-Za-z_]{1,40}){1,6}|_\w{1,40}(?:\.\w{1,40}){1,6}|[a-z]{1,30}(?:[A-Z][a-z]{1,30}){1,6}\d?"
     r"|[a-z]{1,30}(?:_[a-z]{1,30}){1,8}"
 )
+_CAMEL: Final = re.compile(r"_{0,2}[A-Za-z]{0,5}(?:[A-Z][a-z]{2,20}){2,8}")
 _MEASURE: Final = re.compile(
     r"v?\d{1,9}(?:\.\d{1,9}){1,6}\w{0,8}|\d{1,8}(?:st|nd|rd|th|px|em|rem|ms|kb|mb|gb|s|m|h|d|k|min|chars?"
     r"|hours?|days?|bits?|bytes?|x)|\d{1,4}-\d{1,4}-\d{1,4}.{0,20}"
@@ -101,6 +102,8 @@ def is_secret(value: str, *, quoted: bool, strong: bool, name: str = "") -> bool
     if size < 5 or value.lower() in placeholders().words:
         return False
     if is_reference(value, quoted=quoted) or is_vocabulary(value):
+        return False
+    if not strong and _CAMEL.fullmatch(value):
         return False
     if not _looks_secret(value, size, strong=strong, name=name):
         return False

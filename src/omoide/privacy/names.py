@@ -49,7 +49,7 @@ _ASSIGNED: Final = re.compile(
     r"|:\s?[A-Za-z.?]{3,16}\s?=\s{0,2}"
     r"|\s{0,2},\s{0,2}|>\s{0,8}|\\?\"?\s{1,3}value=|\"?\s{0,2}\{\s{0,12}default\s{0,3}=\s{0,3}"
     r"|\s{0,2},?\s{0,3}\n?\s{0,16}(?:- )?[\"']?value[\"']?\s?:\s{0,3})"
-    r"(?P<q2>(?:[bfru]{1,2}(?=[\"']))?\\?[\"'`*]{0,3})(?P<v>[^\s\"'`<>]{4,512})",
+    r"(?P<q2>(?:[bfru]{1,2}(?=[\"']))?[\\\"'`*]{0,4})(?P<v>[^\s\"'`<>]{4,512})",
 )
 _QUOTED_TEXT: Final = re.compile(r"\\?[\"'](?P<v>[^\"'\n]{8,128})\\?[\"']")
 _SPACED: Final = re.compile(
@@ -236,7 +236,7 @@ def assigned(text: str, name: Name) -> Finding | None:
         return None
     value, quote, separator = match["v"], match["q2"], match["sep"].strip()
     quoted = quote[-1:] in ('"', "'", "`")
-    if separator == "," and value.isalpha():
+    if (separator == "," and value.isalpha()) or value.strip("\"'`,;").lower() == name.text:
         return None
     if not quoted:
         value = _cut(value, name, separator)

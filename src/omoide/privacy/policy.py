@@ -7,15 +7,12 @@ only block more. Added rules are linted when the policy is made: see `lint`.
 
 from __future__ import annotations
 
-import hmac
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from hashlib import sha256
 
 from omoide.errors import OmoideError
-from omoide.privacy.lint import check_pattern, runs_away
-from omoide.privacy.scanner import Options
+from omoide.privacy.options import Options
 from omoide.privacy.verdict import Finding
 
 MAX_CHARS = 1_000_000
@@ -48,6 +45,8 @@ class UserRule:
     _compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        from omoide.privacy.lint import check_pattern, runs_away
+
         if not self.literals or any(len(part) < 2 or part != part.lower() for part in self.literals):
             raise RuleError(self.id, "needs lower-case literals of two characters or more")
         problem = check_pattern(self.pattern)
@@ -103,6 +102,9 @@ class Policy:
 
 def allow_hash(key: bytes, value: str) -> str:
     """The keyed hash under which a value is put on an allow-list: hex HMAC-SHA-256."""
+    import hmac
+    from hashlib import sha256
+
     return hmac.new(key, value.encode("utf-8", "surrogatepass"), sha256).hexdigest()
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from omoide.privacy.normalise import plain
-from omoide.privacy.scanner import Options, Scan
+from omoide.privacy.options import Options
+from omoide.privacy.scanner import Scan
 from omoide.privacy.values import transitions
 from omoide.privacy.verdict import Finding, Redaction, Verdict
 

@@ -10,13 +10,14 @@ gate, repeats are bounded, and the decoded views of one text may not exceed a bu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from omoide.privacy import names, normalise, offrecord, personal, shapes, speech, tokens
 from omoide.privacy.gates import Hits, Look, make_gate, occurs
 from omoide.privacy.names import Strength
+from omoide.privacy.options import Options
 from omoide.privacy.tokens import LONG_WORD, find_tokens, head_words, may_be_cut
 from omoide.privacy.values import HEX, is_random
 from omoide.privacy.verdict import BudgetError, Finding
@@ -48,19 +49,6 @@ _LOGGING_IN: Final = frozenset(("log", "logged", "sign", "signed"))
 _ANSWER: Final = frozenset(("maiden", "question", "answer", "pet"))
 _ANSWER_TO: Final = frozenset(("maiden", "security", "secret", "first"))
 _ASSIGNING: Final = ("=", ":", ">", '"', "`", "',")
-
-
-class Options(NamedTuple):
-    """What a scan is asked to do."""
-
-    personal: bool = True
-    disabled: frozenset[str] = frozenset()
-    most_views: int = 400_000
-    """Characters of all decoded views of one text together."""
-    extra: tuple[Callable[[str, str], Iterator[Finding]], ...] = ()
-    """Rules of the user: (text, lower-cased text) -> findings."""
-    allows: Callable[[str], bool] | None = None
-    """Whether an exact value is on the allow-list."""
 
 
 class Scan:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from omoide.privacy.options import Options
 from omoide.privacy.rulefiles import read
 from omoide.privacy.samples import Maker
-from omoide.privacy.scanner import Options, Scan
+from omoide.privacy.scanner import Scan
 
 
 class Example(NamedTuple):

@@ -1,27 +1,7 @@
 -- erase: the one routine that takes a record out, with all its traces
--- Include: journal partition postings graph
---
--- A footprint (field `row` of `f`) says what a record left behind: 16 bytes operation id, u16 evicted
--- by that write, then a MessagePack list: id, terms, unique digests, session, author, entities, and, of
--- an updated record, the operations before: latest first, at most 4, 36 hex digits each (id, evicted).
-local EARLIER, EARLIER_BYTES = 36, 144
+-- Include: journal partition footprint postings graph
 
-local function hex(bytes)
-  return (string.gsub(bytes, '.', function(byte) return string.format('%02x', string.byte(byte)) end))
-end
-
-local function footprint_bytes(operation, evicted, list, earlier)
-  if earlier ~= '' then list = '\151' .. string.sub(list, 2) .. cmsgpack.pack(earlier) end
-  return operation .. pack('<I2', evicted) .. list
-end
-
-local function footprint_of(Q, row)
-  local data = call('HGET', Q.f, row)
-  if not data then error('CORRUPT a footprint is missing', 0) end
-  local foot = cmsgpack.unpack(string.sub(data, 19))
-  return { id = foot[1], terms = foot[2], unique = foot[3], session = foot[4], author = foot[5], entities = foot[6],
-    operation = string.sub(data, 1, 16), evicted = unpack_bytes('<I2', data, 17), earlier = foot[7] or '' }
-end
+local function footprint_of(Q, row) return parse_footprint(call('HGET', Q.f, row)) end
 
 -- Session and author names have ordinals with a count of their records: name -> u32 ordinal, u32 count
 local function take_ordinal(Q, H, name)

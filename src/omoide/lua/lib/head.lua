@@ -41,7 +41,8 @@ local function close(Q, H)
     local value = H[HEAD[i]]
     names[i], values[i] = HEAD[i], type(value) == 'number' and string.format('%.17g', value) or value
   end
-  hset_many(Q.h, names, values)
+  hset_many(Q.h, names, values, H.stored)
+  H.stored = values
 end
 
 -- Where every record expires, the keys do too, at the latest expiry; one record without expiry keeps them all.

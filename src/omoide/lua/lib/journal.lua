@@ -46,20 +46,22 @@ local function keep_expiry(key)
   if at > 0 then note('PEXPIREAT', key, at) end
 end
 
-local function hset(key, field, value)
-  local old = call('HGET', key, field)
+-- In these, `old` is what the caller knows of the place already: its value, false for "nothing there", nil to look.
+local function hset(key, field, value, old)
+  if old == nil then old = call('HGET', key, field) end
   if old then note('HSET', key, field, old) else note('HDEL', key, field) end
   call('HSET', key, field, value)
 end
 
--- names and values are lists of equal length; at most 500 pairs go in one command
-local function hset_many(key, names, values)
+-- names, values and old values (when known) are lists of equal length; at most 500 pairs go in one command
+local function hset_many(key, names, values, known)
   for first = 1, #names, 500 do
     local last = math.min(#names, first + 499)
-    local old = call('HMGET', key, unpack(names, first, last))
+    local old, offset = known, 0
+    if not known then old, offset = call('HMGET', key, unpack(names, first, last)), first - 1 end
     local restore, gone, pairs_, n, m, k = { 'HSET', key }, { 'HDEL', key }, {}, 2, 2, 0
     for i = first, last do
-      local before = old[i - first + 1]
+      local before = old[i - offset]
       if before then
         restore[n + 1], restore[n + 2] = names[i], before
         n = n + 2
@@ -76,8 +78,8 @@ local function hset_many(key, names, values)
   end
 end
 
-local function hdel(key, field)
-  local old = call('HGET', key, field)
+local function hdel(key, field, old)
+  if old == nil then old = call('HGET', key, field) end
   if old then
     keep_expiry(key)
     note('HSET', key, field, old)
@@ -85,8 +87,8 @@ local function hdel(key, field)
   end
 end
 
-local function zadd(key, score, member)
-  local old = call('ZSCORE', key, member)
+local function zadd(key, score, member, old)
+  if old == nil then old = call('ZSCORE', key, member) end
   if old then note('ZADD', key, old, member) else note('ZREM', key, member) end
   call('ZADD', key, score, member)
 end
@@ -114,6 +116,17 @@ local function setrange(key, offset, value)
     note('truncate', key, length)
   end
   call('SETRANGE', key, offset, value)
+end
+
+local function set(key, value)
+  local old = call('GET', key)
+  if old then
+    keep_expiry(key)
+    note('SET', key, old)
+  else
+    note('DEL', key)
+  end
+  call('SET', key, value, 'KEEPTTL')
 end
 
 local function del(key)

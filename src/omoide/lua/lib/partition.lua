@@ -32,7 +32,7 @@ local function read_head(Q)
   local v = redis.call('HMGET', Q.h, unpack(HEAD))
   if not v[3] then return nil end
   return {
-    format = v[1], fingerprint = v[2], next = tonumber(v[3]), n = tonumber(v[4]), sdl = tonumber(v[5]),
+    stored = v, format = v[1], fingerprint = v[2], next = tonumber(v[3]), n = tonumber(v[4]), sdl = tonumber(v[5]),
     dead = tonumber(v[6]), gen = v[7], v = tonumber(v[8]), x0 = tonumber(v[9]), ordinals = tonumber(v[10]),
     shadow = v[11] or '', lease = tonumber(v[12] or 0), ['until'] = tonumber(v[13] or 0), rate = tonumber(v[14] or 0),
     peak = tonumber(v[15] or 0),
@@ -49,7 +49,7 @@ end
 
 -- A head without its companions means that keys were evicted or deleted from outside.
 local function check_companions(Q, H)
-  if redis.call('STRLEN', Q.a) ~= (H.next > 1 and H.next * 32 or 0) or redis.call('HLEN', Q.m) ~= H.n or redis.call('HLEN', Q.r) ~= H.n then
+  if redis.call('STRLEN', Q.a) < (H.next > 1 and H.next * 32 or 0) or redis.call('HLEN', Q.m) ~= H.n or redis.call('HLEN', Q.r) ~= H.n then
     error('CORRUPT a key of the partition is missing or damaged', 0)
   end
 end

@@ -17,16 +17,17 @@ local function append_postings(Q, row, terms, codes)
         local sealed, nulls, last = parse_tail(tail)
         local name, data = segment_name(terms[i], math.floor(sealed / 16)), string.sub(tail, start)
         if sealed % 16 > 0 then
-          hset(Q.s, name, call('HGET', Q.s, name) .. data)
+          local segment = call('HGET', Q.s, name)
+          hset(Q.s, name, segment .. data, segment)
         else
-          hset(Q.s, name, data)
+          hset(Q.s, name, data, false)
         end
         tail = pack('>I4I4I4', MARK + sealed + 1, nulls, last_row(data, 1) or last) .. posting
       end
     end
     values[i] = tail
   end
-  hset_many(Q.t, terms, values)
+  hset_many(Q.t, terms, values, tails)
 end
 
 -- Byte position of the posting of a row in `data`, from `start`. The first two bytes of a posting
@@ -74,27 +75,28 @@ local function with_null(data, at) return string.sub(data, 1, at - 1) .. '\0\0\0
 
 -- Null the postings of a row in place, so that no position moves; a list left with nulls only goes.
 local function null_postings(Q, row, terms)
-  local tails, names, values, n = hmget(Q.t, terms), {}, {}, 0
+  local tails, names, values, old, n = hmget(Q.t, terms), {}, {}, {}, 0
   for i = 1, #terms do
     local term, tail = terms[i], tails[i]
     if not tail then error('CORRUPT a posting list is missing', 0) end
     local sealed, nulls, last_sealed, start, live = parse_tail(tail)
     if live <= 1 then
-      hdel(Q.t, term)
+      hdel(Q.t, term, tail)
       for number = 0, math.floor((sealed - 1) / 16) do hdel(Q.s, segment_name(term, number)) end
     else
+      n = n + 1
+      old[n] = tail
       if row > last_sealed then
         local at = find_posting(tail, start, row)
         if not at then error('CORRUPT a posting is missing', 0) end
         tail = with_null(tail, at)
       else
         local name, data, at = find_segment(Q, term, sealed, last_sealed, row)
-        hset(Q.s, name, with_null(data, at))
+        hset(Q.s, name, with_null(data, at), data)
       end
       if sealed > 0 then tail = string.sub(tail, 1, 4) .. pack('>I4', nulls + 1) .. string.sub(tail, 9) end
-      n = n + 1
       names[n], values[n] = term, tail
     end
   end
-  if n > 0 then hset_many(Q.t, names, values) end
+  if n > 0 then hset_many(Q.t, names, values, old) end
 end

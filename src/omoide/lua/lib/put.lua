@@ -12,6 +12,16 @@ local function decay_order(rate, base, touched)
   return NEVER + touched
 end
 
+-- The attribute column grows by an eighth, up to 1 MiB: left alone, the server doubles a string that grows. What is
+-- beyond the last row is zeros.
+local function make_room(key, row)
+  local length = call('STRLEN', key)
+  if row * 32 < length then return end
+  local wanted = row * 32 + 32 + math.floor(row / 8) * 32
+  if wanted < 1048576 then set(key, call('GETRANGE', key, 0, -1) .. string.rep('\0', wanted - length)) end
+end
+
+-- `carry` has what an update keeps of the row it replaces, and which one that is (`old`; false: none, nil: look).
 -- Uniqueness has been checked; the old row, if any, is erased by the caller afterwards.
 local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   local row = H.next
@@ -19,19 +29,20 @@ local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   H.next, H.n, H.sdl = row + 1, H.n + 1, H.sdl + plan.length
   H.peak = math.max(H.peak, plan.importance)
   local attributes = pack('<I2I2I4fI4I4I4i8', plan.flags, carry.confidence or plan.confidence, plan.length, plan.importance,
-    take_ordinal(Q, H, foot[4]), take_ordinal(Q, H, foot[5]), carry.version, plan.time or carry.time or now)
+    take_ordinal(Q, H, foot.session), take_ordinal(Q, H, foot.author), carry.version, plan.time or carry.time or now)
+  make_room(Q.a, row)
   setrange(Q.a, row * 32, attributes)
-  hset(Q.m, foot[1], row)
-  hset(Q.r, row, body)
-  hset(Q.f, row, footprint_bytes(plan.operation, carry.evicted or 0, foot_bytes, carry.earlier))
-  if #foot[2] > 0 then append_postings(Q, row, foot[2], plan.codes) end
-  zadd(Q.d, string.format('%.17g', decay_order(plan.rate, plan.importance, carry.touched or now / 1000)), row)
+  hset(Q.m, foot.id, row, carry.old)
+  hset(Q.r, row, body, false)
+  hset(Q.f, row, footprint_bytes(plan.operation, carry.evicted or 0, carry.earlier, foot_bytes), false)
+  if #foot.terms > 0 then append_postings(Q, row, foot.terms, plan.codes) end
+  zadd(Q.d, string.format('%.17g', decay_order(plan.rate, plan.importance, carry.touched or now / 1000)), row, false)
   local statistics = carry.statistics or plan.statistics
-  if statistics then hset(Q.c, row, statistics) end
-  for i = 1, #foot[3] do hset(Q.q, foot[3][i], row) end
-  for i = 1, #foot[6] do name_entity(Q, row, foot[6][i], not carry.copied) end
+  if statistics then hset(Q.c, row, statistics, false) end
+  for i = 1, #foot.unique do hset(Q.q, foot.unique[i], row) end
+  for i = 1, #foot.entities do name_entity(Q, row, foot.entities[i], not carry.copied) end
   local expires = carry.expires or (plan.ttl and now + plan.ttl)
-  if expires then zadd(Q.e, string.format('%.17g', expires), row) end
+  if expires then zadd(Q.e, string.format('%.17g', expires), row, false) end
   local interval = ''
   if plan.interval then
     interval = pack('<i8i8i8', expires or 0, 0, 0)

@@ -1,5 +1,5 @@
 -- sessions: what the neighbours of a memory in its session lend it
--- Include: records
+-- Include: records footprint
 --
 -- The order of a session is time, then id, over visible records. Rows of a session are those of its
 -- equality term (core/postings.py), whose name the footprint of any of them gives.
@@ -13,12 +13,12 @@ local function bytes_less(a, b)
   return #a < #b
 end
 
--- row -> id: the first entry of its footprint
+-- row -> id, from its footprint
 local ids = setmetatable({}, {
   __index = function(self, row)
     local data = redis.call('HGET', P.f, row)
     if not data then error('CORRUPT a footprint is missing', 0) end
-    local _, id = cmsgpack.unpack_one(data, 19)
+    local id = id_of(data)
     self[row] = id
     return id
   end,
@@ -35,7 +35,7 @@ local attributes = setmetatable({}, {
 
 -- The visible rows of the session of `row`, in order; nil when they are more than `most`
 local function session_rows(row, field, now, most)
-  local name = cmsgpack.unpack(string.sub(redis.call('HGET', P.f, row), 19))[4]
+  local name = parse_footprint(redis.call('HGET', P.f, row)).session
   local term = '\1' .. field .. '\2' .. name
   local tail = redis.call('HGET', P.t, term)
   local rows, n = {}, 0

@@ -1,7 +1,8 @@
 """Between requests and bytes: what scripts are given, and what records look like when they come back.
 
 body       MessagePack map, field name -> stored value, sorted by name
-footprint  MessagePack list: id, index terms, unique digests, session, author, entities (lib/erase.lua has the rest)
+footprint  id, then a MessagePack list: index terms, unique digests, session, author, entities (drawn in
+           lib/footprint.lua)
 record     row, body, attribute row (32 bytes), statistics (36 bytes or none), decay order, expiry
 statistics f64 alpha, f64 beta, u32 corroborations, u32 contradictions, u32 accesses, i64 last access
 """
@@ -9,6 +10,7 @@ statistics f64 alpha, f64 beta, u32 corroborations, u32 contradictions, u32 acce
 from __future__ import annotations
 
 import hashlib
+import re
 import secrets
 import struct
 from base64 import b64encode
@@ -57,10 +59,10 @@ def prior(spec: ModelSpec) -> dict[str, float]:
 
 
 def digest(operation_id: str | None) -> bytes:
-    """16 bytes that stand for an operation id; a fresh one when there is none."""
+    """8 bytes that stand for an operation id; fresh ones when there is none."""
     if operation_id is None:
-        return secrets.token_bytes(16)
-    return hashlib.blake2b(operation_id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        return secrets.token_bytes(8)
+    return hashlib.blake2b(operation_id.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 def statistics(put: Put) -> bytes:
@@ -92,6 +94,24 @@ def unique_name(digest: bytes) -> str:
     return b64encode(digest).decode()
 
 
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def identifier(name: str) -> bytes:
+    """An id as a footprint holds it: a UUID as a zero and 16 bytes, any other with its length before it."""
+    if len(name) == 36 and _UUID.fullmatch(name):
+        return b"\0" + bytes.fromhex(name.replace("-", ""))
+    text = name.encode()
+    return bytes((len(text),)) + text
+
+
+def footprint_list(data: bytes) -> list[Any]:
+    """The MessagePack list of a stored footprint."""
+    start = 11 + data[10] * 10
+    found: list[Any] = _decode(data[start + 1 + (data[start] or 16) :])
+    return found
+
+
 def encode_put(put: Put) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
     """(plan, footprint, body, terms) of a write; the plan is still to be packed."""
     terms, codes = index_terms(put)
@@ -113,9 +133,9 @@ def encode_put(put: Put) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
         "cap": put.cap,
     }
     entities = list(dict.fromkeys(put.entities))
-    footprint = _encode(
-        [put.id, terms, [unique_name(name) for name in put.unique], put.session, put.author, entities]
-    )
+    unique = [unique_name(name) for name in put.unique]
+    listed = _encode([terms, unique, put.session, put.author, entities])
+    footprint = identifier(put.id) + listed
     body = _encode({name: put.values[name] for name in sorted(put.values)})
     return plan, footprint, body, terms
 

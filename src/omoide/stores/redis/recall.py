@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 from omoide.core.arms.authors import FIELD, named_author
 from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
-from omoide.core.bm25 import B, K1, weight_table
+from omoide.core.bm25 import K1, B, weight_table
 from omoide.core.columns import CONFIDENCE_STEPS, Filter, stored_confidence
 from omoide.core.explanation import Explainer
 from omoide.core.postings import exact_term

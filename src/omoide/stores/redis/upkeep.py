@@ -6,8 +6,6 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from omoide.core.columns import DEAD
 from omoide.core.columns import unpack as unpack_attributes
 from omoide.errors import StoreError
@@ -24,7 +22,7 @@ from omoide.ops.request import (
 )
 from omoide.stores.redis.cache import Cache
 from omoide.stores.redis.calls import Call, Handler, answer, failure, send
-from omoide.stores.redis.codec import FORMAT, encode_put, pack_plan, rate
+from omoide.stores.redis.codec import FORMAT, encode_put, footprint_list, pack_plan, rate
 from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
 from omoide.stores.redis.reads import named_numbers
@@ -170,7 +168,7 @@ def _compare(parts: dict[str, Any]) -> CheckReply:
             wrong[kind] = wrong.get(kind, 0) + number
 
     alive = {
-        row for row in range(1, len(column) // 32) if not unpack_attributes(column, row * 32).flags & DEAD
+        row for row in range(1, int(head.get(b"next", 1))) if not unpack_attributes(column, row * 32).flags & DEAD
     }
     note("attribute rows without a record", len(alive - rows))
     note("records without an attribute row", len(rows - alive))
@@ -186,7 +184,7 @@ def _compare(parts: dict[str, Any]) -> CheckReply:
         lengths = sum(unpack_attributes(column, row * 32).length for row in alive)
         note("wrong number of live records", int(int(head[b"n"]) != len(rows)))
         note("wrong sum of lengths", int(int(float(head[b"sdl"])) != lengths))
-        note("wrong number of rows", int(int(head[b"next"]) * 32 != len(column) and int(head[b"next"]) > 1))
+        note("wrong number of rows", int(int(head[b"next"]) * 32 > len(column) and int(head[b"next"]) > 1))
     expected, unique, names = _expected(footprints)
     _compare_postings(note, expected, _mapping(parts["t"]), _mapping(parts["s"]))
     held = {(name.decode(), int(row)) for name, row in _mapping(parts["q"]).items()}
@@ -208,7 +206,7 @@ def _expected(
     unique: set[tuple[str, int]] = set()
     names: dict[str, int] = {}
     for row, data in footprints.items():
-        _, own, digests, session, author, *_ = msgspec.msgpack.decode(data[18:])
+        own, digests, session, author, _ = footprint_list(data)
         terms.update((term, int(row)) for term in own)
         unique.update((digest, int(row)) for digest in digests)
         for name in (session, author):
