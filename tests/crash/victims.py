@@ -139,6 +139,7 @@ def main() -> None:
     import redis  # noqa: F401
 
     url, log = sys.argv[1:]
+    nothing = os.open(os.devnull, os.O_RDWR)
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for line in sys.stdin:
         kind, _, argument = line.strip().partition(" ")
@@ -148,8 +149,8 @@ def main() -> None:
             continue
         pid = os.fork()
         if pid == 0:
-            os.close(0)
-            os.close(1)
+            for stream in (0, 1):  # the nursery's pipes; the numbers stay taken
+                os.dup2(nothing, stream)
             work(url, descriptor, kind, int(argument))
         print(pid, flush=True)
 

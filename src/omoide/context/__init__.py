@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from omoide.context.assembler import ContextAssembler
+from omoide.context.missing import Missing
 from omoide.context.result import AssemblyResult, Item
 
-__all__ = ["AssemblyResult", "ContextAssembler", "Item"]
+__all__ = ["AssemblyResult", "ContextAssembler", "Item", "Missing"]

@@ -24,7 +24,9 @@ from typing import TYPE_CHECKING, Any
 from omoide.context import render
 from omoide.context.block import Block, build
 from omoide.context.call import Call, Delivery, describe
+from omoide.context.missing import Missing, verdict
 from omoide.context.result import AssemblyResult
+from omoide.core.arms.weights import RankWeights
 from omoide.core.budget import TokenCounter, estimate_tokens
 from omoide.errors import QueryError, StoreError, StoreTimeoutError
 from omoide.model.instance import spec_of
@@ -57,6 +59,7 @@ class ContextAssembler:
         token_counter: text -> tokens; default `estimate_tokens`.
         format: `content` (bullets), `structured` (JSON), `xml` or `natural`.
         fallback: None, or `recent`: the newest memories when the query matches none.
+        ranking: What each arm of the ranking adds; default: the model's.
         deadline: Seconds for a whole call, or None for the connection's own timeout.
         track: Note deliveries: the access statistics, and the turn id for later outcomes.
     Raises:
@@ -73,6 +76,7 @@ class ContextAssembler:
         token_counter: TokenCounter | None = None,
         format: str = "content",
         fallback: str | None = None,
+        ranking: RankWeights | None = None,
         deadline: Seconds | None = None,
         track: bool = True,
     ) -> None:
@@ -85,6 +89,7 @@ class ContextAssembler:
         self.token_counter = estimate_tokens if token_counter is None else token_counter
         self.format = _choice("format", format, render.FORMATS)
         self.fallback = _choice("fallback", fallback, FALLBACKS)
+        self.ranking = ranking
         self.deadline = deadline
         self.track = track
 
@@ -95,6 +100,7 @@ class ContextAssembler:
         max_items: int | None = None,
         max_tokens: int | None = None,
         explain: bool = False,
+        ranking: RankWeights | None = None,
         exclude: Iterable[str] = (),
         **filters: Any,
     ) -> AssemblyResult:
@@ -102,8 +108,9 @@ class ContextAssembler:
 
         Args:
             query: Text in any script; its first 4,096 characters and 64 distinct terms count.
-            max_items, max_tokens: Override the assembler's for this call.
-            explain: Put the named parts of every score, and what was cut, in `metadata["explain"]`.
+            max_items, max_tokens, ranking: Override the assembler's for this call.
+            explain: Put the parts of every score, its rank before and after the arms, and what was cut, in
+                `metadata["explain"]`.
             exclude: Ids to leave out.
             filters: The partition by its field names, and the filters of `Model.query.filter`
                 that an index answers.
@@ -112,7 +119,7 @@ class ContextAssembler:
             StoreUnavailableError, StoreTimeoutError: an outage is never "no memories".
         Cost: 1 round trip (2 when nothing is cached), and 1 more to note the delivery.
         """
-        plan = self._plan(query, max_items, max_tokens, explain, exclude, filters)
+        plan = self._steps(self._call(query, max_items, max_tokens, explain, ranking, exclude, filters))
         with port.deadline(self.deadline):
             return run(plan, port.current().store)
 
@@ -123,43 +130,84 @@ class ContextAssembler:
         max_items: int | None = None,
         max_tokens: int | None = None,
         explain: bool = False,
+        ranking: RankWeights | None = None,
         exclude: Iterable[str] = (),
         **filters: Any,
     ) -> AssemblyResult:
         """Async twin of `assemble`."""
-        plan = self._plan(query, max_items, max_tokens, explain, exclude, filters)
+        plan = self._steps(self._call(query, max_items, max_tokens, explain, ranking, exclude, filters))
         with port.deadline(self.deadline):
             return await arun(plan, port.current().astore)
 
-    def _plan(
+    def explain_missing(
+        self,
+        record_id: str,
+        query: str,
+        *,
+        max_items: int | None = None,
+        max_tokens: int | None = None,
+        ranking: RankWeights | None = None,
+        exclude: Iterable[str] = (),
+        **filters: Any,
+    ) -> Missing:
+        """Why a memory does not come for a query; nothing is noted as delivered.
+
+        Args:
+            record_id: The memory asked about.
+            query, max_items, max_tokens, ranking, exclude, filters: As for `assemble`.
+        Raises:
+            QueryError: as `assemble`, or recall ignores the query.
+            StoreUnavailableError, StoreTimeoutError: the store does not answer.
+        Cost: as `assemble`, and one round trip.
+        """
+        call = self._call(query, max_items, max_tokens, False, ranking, exclude, filters)
+        with port.deadline(self.deadline):
+            return run(self._verdict(call, record_id), port.current().store)
+
+    async def aexplain_missing(
+        self,
+        record_id: str,
+        query: str,
+        *,
+        max_items: int | None = None,
+        max_tokens: int | None = None,
+        ranking: RankWeights | None = None,
+        exclude: Iterable[str] = (),
+        **filters: Any,
+    ) -> Missing:
+        """Async twin of `explain_missing`."""
+        call = self._call(query, max_items, max_tokens, False, ranking, exclude, filters)
+        with port.deadline(self.deadline):
+            return await arun(self._verdict(call, record_id), port.current().astore)
+
+    def _call(
         self,
         query: str,
         max_items: int | None,
         max_tokens: int | None,
         explain: bool,
+        ranking: RankWeights | None,
         exclude: Iterable[str],
         filters: dict[str, Any],
-    ) -> Plan[AssemblyResult]:
-        """Check a call before its first request, then hand back its plan."""
+    ) -> Call:
+        """A call, checked before its first request."""
         scope, match = self._where(exclude, filters)
         defaults = self.model.__omoide_defaults__
         call = Call(
             scope=scope,
             match=match,
             question=search.screen(
-                query,
-                self.spec,
-                max_chars=defaults.query_chars,
-                max_terms=defaults.query_terms,
+                query, self.spec, max_chars=defaults.query_chars, max_terms=defaults.query_terms
             ),
             mode=self.mode,
             max_items=self.max_items if max_items is None else _number("max_items", max_items, 1),
             max_tokens=self.max_tokens if max_tokens is None else _number("max_tokens", max_tokens, 0),
             explain=explain,
+            ranking=self.ranking if ranking is None else ranking,
         )
         if self.mode == "composite" and query.strip():
             _warn_ignored(self.spec.name)
-        return self._steps(call)
+        return call
 
     def _where(self, exclude: Iterable[str], filters: dict[str, Any]) -> tuple[Scope, Match]:
         """The partition a call names, and its filters as indexes answer them."""
@@ -178,13 +226,7 @@ class ContextAssembler:
         started = perf_counter()
         ranking = yield from self._rank(call)
         ranked = perf_counter()
-        block = build(
-            self.model,
-            ranking.hits,
-            format=self.format,
-            max_tokens=call.max_tokens,
-            count=self.token_counter,
-        )
+        block = self._build(call, ranking)
         packed = perf_counter()
         delivery = yield from self._deliver(call, block)
         metadata = describe(call, ranking, block, delivery)
@@ -195,7 +237,23 @@ class ContextAssembler:
         }
         return AssemblyResult(list(block.records), block.text, metadata, delivery.turn, block.items)
 
-    def _rank(self, call: Call) -> Plan[search.Ranking]:
+    def _verdict(self, call: Call, record_id: str) -> Plan[Missing]:
+        (checked,) = check_ids(self.spec, (record_id,))
+        if call.mode == "composite":
+            raise QueryError(f"{self.spec.name}: composite recall ranks without a query")
+        ranking = yield from self._rank(call, checked)
+        return verdict(checked, call.question, ranking, self._build(call, ranking))
+
+    def _build(self, call: Call, ranking: search.Ranking) -> Block:
+        return build(
+            self.model,
+            ranking.hits,
+            format=self.format,
+            max_tokens=call.max_tokens,
+            count=self.token_counter,
+        )
+
+    def _rank(self, call: Call, about: str | None = None) -> Plan[search.Ranking]:
         if call.mode == "composite":
             return (
                 yield from search.rank_without_query(
@@ -209,7 +267,9 @@ class ContextAssembler:
                 limit=call.max_items,
                 match=call.match,
                 explain=call.explain,
-                fallback=self.fallback,
+                fallback=None if about is not None else self.fallback,
+                ranking=call.ranking,
+                about=about,
             )
         )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omoide.context.block import Block
+from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
 from omoide.model.schema import Scope
 from omoide.ops.request import Match
 from omoide.ops.search import Question, Ranking
@@ -22,6 +23,7 @@ class Call:
     max_items: int
     max_tokens: int
     explain: bool
+    ranking: RankWeights | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,23 +61,40 @@ def describe(call: Call, ranking: Ranking, block: Block, delivery: Delivery) -> 
         metadata["query_cut"] = question.cut
     if question.terms_cut and call.mode != "composite":
         metadata["query_terms_cut"] = question.terms_cut
+    if question.dates_cut:
+        metadata["query_dates_cut"] = question.dates_cut
+    if ranking.stand_ins:
+        metadata["stand_ins"] = {word: list(others) for word, others in ranking.stand_ins.items()}
     if ranking.skipped:
         metadata["arms_skipped"] = list(ranking.skipped)
     if call.mode == "composite":
         metadata["query_ignored"] = True
     if call.explain:
         metadata["explain"] = _explain(ranking, block)
+        metadata["arms"] = _arms(call)
     return metadata
 
 
+def _arms(call: Call) -> list[dict[str, Any]]:
+    """The arms of the ranking: name, weight, and what it says."""
+    text = call.scope.spec.text
+    weights = call.ranking or (DEFAULT_WEIGHTS if text is None else text.ranking)
+    return [{"name": arm.name, "weight": arm.weight, "says": arm.says} for arm in weights.arms if arm.on]
+
+
 def _explain(ranking: Ranking, block: Block) -> dict[str, Any]:
-    """By id: the score, its named parts, and why the record is not in the block (None when it is)."""
+    """By id: the score, its parts by name and as a tree, the rank by its own words alone (0: by none) and the
+    final one, and why the record is not in the block (None when it is).
+    """
     reasons = dict(block.dropped)
     return {
         hit.record.id: {
             "score": hit.score,
             "text": hit.text,
             "parts": dict(hit.parts),
+            "tree": None if hit.tree is None else hit.tree.as_json(),
+            "rank_by_own_words": hit.place_by_text,
+            "rank": hit.place,
             "dropped": reasons.get(hit.record.id),
         }
         for hit in ranking.hits

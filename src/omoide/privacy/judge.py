@@ -22,7 +22,7 @@ from omoide.privacy.values import (
 
 _EDGES: Final = ".,;:!?)]}'\"`*>"
 _REFERENCE: Final = re.compile(
-    r"(?:[\[\](){}*.\-_/\\|,;:!?#=<>~+&^%$@]+|\$.{0,200}|%[a-z_]{1,60}%|<.{0,200}|\{.{0,200}"
+    r"(?:[\[\](){}*.\-_/\\|,;:!?#=<>~+&^%$@]+|\$[a-z_{(\[].{0,200}|\$|%[a-z_]{1,60}%|<.{0,200}|\{.{0,200}"
     r"|@[a-z_]{1,60}@?"
     r"|!(?:vault|ref|sub|getatt|secret)\b.{0,200}|[\w.\-]{1,80}\.(?:txt|json|pem|key|ya?ml|py|ts|js|md|toml"
     r"|env|crt|cfg|ini|html?|php|rb|go|rs|sh|png|svg|css)"
@@ -41,11 +41,11 @@ _REFERENCE: Final = re.compile(
     r"|scrypt)(?![a-z0-9])"
 )
 _CODE: Final = re.compile(
-    r"[(){}\[\]]|=>|::|\|\||&&|->|\.(?:get|env|environ|read|strip|encode|decode|value|hex|from|to|text|json"
+    r"[(){}\[\]]|=>|::|^[A-Za-z_.!]{1,60}(?:\|\||&&)[A-Za-z_.!]{1,60}$|->|\.(?:get|env|environ|read|strip|encode|decode|value|hex|from|to|text|json"
     r"|trim)(?![a-z])"
 )
 _TEMPLATE: Final = re.compile(
-    r"\(?\?[:=!<P]|\$\{|\{\{|%\(\w{1,40}\)s|\(\)$|\$\(|#\{|<%|^\$[A-Za-z_]+$|^\{\w{0,40}\}$"
+    r"\(\?[:=!<P]|^\?:|\$\{|\{\{|%\(\w{1,40}\)s|\(\)$|\$\(|#\{|<%|^\$[A-Za-z_]+$|^\{\w{0,40}\}$"
 )
 _IDENTIFIER: Final = re.compile(
     r"[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,12}"

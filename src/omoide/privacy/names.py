@@ -17,7 +17,6 @@ from enum import IntEnum
 from functools import cache, lru_cache
 from typing import Final, NamedTuple
 
-from omoide.privacy.checks import PRINTABLE, decode_base64
 from omoide.privacy.judge import is_literal_name, is_reference, is_secret, is_words, tidy
 from omoide.privacy.rulefiles import read, words
 from omoide.privacy.values import (
@@ -57,18 +56,6 @@ _SPACED: Final = re.compile(
 )
 _ANY_TOKEN: Final = re.compile(
     r"[^\n]{0,60}?(?<![A-Za-z0-9_\-/+=.])(?P<v>[A-Za-z0-9_\-+/=.]{20,200})(?![A-Za-z0-9_\-+/=])"
-)
-_HEADER: Final = re.compile(
-    r"[\\\"']{0,2}\s{0,2}[:=,]\s{0,2}[fb]?\\?[\"'`]?(?P<s>basic|bearer|token|ssws|apikey|api-key|digest"
-    r"|hmac|negotiate|key)?[ :=]{0,3}(?P<v>[A-Za-z0-9_\-+/=.~%:]{12,2000})",
-    re.I,
-)
-_AUTHORIZATION: Final = re.compile(r"(?:[a-z0-9]{1,16}[-_]){0,3}authorization(?:[-_]?header)?")
-_BEARER: Final = re.compile(r"\s{1,2}(?P<v>[A-Za-z0-9_\-+/=.~]{16,2000})")
-_COOKIE: Final = re.compile(
-    r"(?:set-)?cookie[\"']?:\s{0,2}[\"']?[^\n]{0,400}?(?:sess|auth|token|sid|jwt|remember"
-    r"|login)[A-Za-z_\-.]{0,16}=(?P<v>[A-Za-z0-9_\-%.+/=:]{16,400})",
-    re.I,
 )
 _HASH_NEAR: Final = re.compile(
     r"sha\d*|md5|hash|digest|commit|checksum|fingerprint|integrity|etag|uuid|request|trace|rev(?:ision)?"
@@ -235,7 +222,7 @@ def assigned(text: str, name: Name) -> Finding | None:
     if match is None or name.text == "authorization":
         return None
     value, quote, separator = match["v"], match["q2"], match["sep"].strip()
-    quoted = quote[-1:] in ('"', "'", "`")
+    quoted = not {'"', "'", "`"}.isdisjoint(quote)
     if (separator == "," and value.isalpha()) or value.strip("\"'`,;").lower() == name.text:
         return None
     if not quoted:
@@ -368,45 +355,3 @@ def near(text: str, name: Name) -> Finding | None:
     ):
         return None
     return Finding("natural_language", "token_near_name", name.start, match.end())
-
-
-def header(text: str, name: Name) -> Finding | None:
-    """`Authorization: Bearer x`, `Bearer x`."""
-    if _AUTHORIZATION.fullmatch(name.text):
-        match = _HEADER.match(text, name.end)
-        if (
-            match is None
-            or (match.group(0).lstrip("\"' ")[:1] == "," and match.group(0)[0] not in "\"'\\")
-            or text[match.end() : match.end() + 1] in ("(", "[")
-        ):
-            return None
-        scheme, value = (match["s"] or "").lower(), match["v"]
-        if scheme == "basic":
-            return Finding("credential", "basic_header", name.start, match.end()) if _is_pair(value) else None
-        if len(value) >= 16 and is_random(value) and not is_reference(value, quoted=True):
-            return Finding("credential", "authorization_header", name.start, match.end())
-    elif name.text == "bearer":
-        match = _BEARER.match(text, name.end)
-        if match is not None and is_random(match["v"]) and not is_reference(match["v"], quoted=False):
-            return Finding("credential", "bearer", name.start, match.end())
-    return None
-
-
-def _is_pair(value: str) -> bool:
-    raw = decode_base64(value)
-    if b":" not in raw or not PRINTABLE.fullmatch(raw):
-        return False
-    secret = raw.split(b":", 1)[1].decode()
-    return (
-        len(secret) >= 4 and secret.lower() not in placeholders().documentation and not is_degenerate(secret)
-    )
-
-
-def cookie(text: str, name: Name) -> Finding | None:
-    """`Cookie: sessionid=x`."""
-    if name.text not in ("cookie", "set-cookie") or text[name.end : name.end + 2].strip("\"'")[:1] != ":":
-        return None
-    match = _COOKIE.match(text, name.start)
-    if match is not None and is_random(match["v"]):
-        return Finding("credential", "cookie", name.start, match.end())
-    return None

@@ -13,7 +13,7 @@ from typing import Final
 from omoide.privacy.normalise import plain
 from omoide.privacy.options import Options
 from omoide.privacy.scanner import Scan
-from omoide.privacy.values import transitions
+from omoide.privacy.values import has_rare_pair
 from omoide.privacy.verdict import Finding, Redaction, Verdict
 
 MOST_PARTS: Final = 32
@@ -77,7 +77,11 @@ def _pieces_before(text: str, start: int) -> int:
 
 
 def _is_piece(word: str) -> bool:
-    return len(word) >= 4 and transitions(word) >= 0.18
+    """Anything but an ordinary word: removing too much is better than leaving a piece."""
+    core = word.strip("\"'`,;:.!?()[]{}<>")
+    if not core.isalpha():
+        return bool(core)
+    return not (core.islower() or core.istitle()) or has_rare_pair(core)
 
 
 def _close(text: str) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from omoide.privacy import names, normalise, offrecord, personal, shapes, speech, tokens
+from omoide.privacy import headers, names, normalise, offrecord, personal, shapes, speech, tokens
 from omoide.privacy.gates import Hits, Look, make_gate, occurs
 from omoide.privacy.names import Strength
 from omoide.privacy.options import Options
@@ -167,8 +167,8 @@ def _named(text: str, low: str, hits: Hits) -> Iterator[Finding]:
             finding
             or speech.digits(text, low, name)
             or speech.pair(text, name)
-            or names.header(text, name)
-            or names.cookie(text, name)
+            or headers.header(text, name)
+            or headers.cookie(text, name)
         )
         if finding is not None:
             yield finding

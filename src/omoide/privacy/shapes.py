@@ -35,6 +35,7 @@ class _Shape(NamedTuple):
     pattern: re.Pattern[str]
     check: Callable[[str], bool]
     special: str
+    between: re.Pattern[str] | None
 
 
 @cache
@@ -50,6 +51,7 @@ def _shapes() -> tuple[_Shape, ...]:
             re.compile(row["pattern"]),
             CHECKS[row["check"]],
             row.get("scan", row.get("over", "")),
+            re.compile(row["between"]) if "between" in row else None,
         )
         for row in read("shapes")["shape"]
         if row.get("over") not in ("tokens", "long")
@@ -92,6 +94,8 @@ def find_shapes(text: str, low: str, found: set[str], *, long: bool = True) -> I
                 if match.start() >= done:
                     done = match.start() + _MANIFEST
                     yield from _kubernetes(text, match)
+            elif shape.between is not None and shape.between.search(low, match.start(), match.start("v")):
+                continue
             elif shape.check(text[match.start("v") : match.end("v")]):
                 yield Finding(shape.reason, shape.name, match.start(), _block_end(text, shape, match))
 

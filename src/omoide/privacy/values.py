@@ -97,6 +97,12 @@ def is_degenerate(value: str) -> bool:
     return any(low[i : i + 6] in rows for i in range(len(low) - 5))
 
 
+def has_rare_pair(word: str) -> bool:
+    """Two neighbouring letters that words hardly ever have."""
+    low = word.lower()
+    return any(low[i : i + 2].isascii() and low[i : i + 2] not in _USUAL_PAIRS for i in range(len(low) - 1))
+
+
 def _is_padded(value: str) -> bool:
     """A run of one character pads a long random part, as in tokens that begin with AAAA."""
     rest = _REPEATED_RUN.sub("", value)

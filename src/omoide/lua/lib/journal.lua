@@ -11,19 +11,15 @@
 local call, pcall_redis = redis.call, redis.pcall
 local pack, unpack_bytes = struct.pack, struct.unpack
 local undo, undone, doomed = {}, 0, {}
-local may, kept = {}, {} -- command -> key -> true, key -> true: what was looked at already
+local may, kept = {}, {} -- command -> true, key -> true: what was looked at already
 
+-- One look a command: the keys of a partition differ in their last letter only.
 local function need_leave(command, key, ...)
-  local keys = may[command]
-  if not keys then
-    keys = {}
-    may[command] = keys
-  end
-  if keys[key] then return end
+  if may[command] then return end
   if not redis.acl_check_cmd(command, key, ...) then
     error("NOPERM this user has no permissions to run the '" .. string.lower(command) .. "' command", 0)
   end
-  keys[key] = true
+  may[command] = true
 end
 
 local function note(command, key, ...)

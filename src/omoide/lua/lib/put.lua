@@ -12,12 +12,12 @@ local function decay_order(rate, base, touched)
   return NEVER + touched
 end
 
--- The attribute column grows by an eighth, up to 1 MiB: left alone, the server doubles a string that grows. What is
+-- The attribute column grows by a 64th, up to 1 MiB: left alone, the server doubles a string that grows. What is
 -- beyond the last row is zeros.
 local function make_room(key, row)
   local length = call('STRLEN', key)
   if row * 32 < length then return end
-  local wanted = row * 32 + 32 + math.floor(row / 8) * 32
+  local wanted = row * 32 + 32 + math.floor(row / 64) * 32
   if wanted < 1048576 then set(key, call('GETRANGE', key, 0, -1) .. string.rep('\0', wanted - length)) end
 end
 

@@ -1,0 +1,216 @@
+"""The whole store on a cluster of three primaries: the same answers, trips per node, status over all."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from redis.crc import key_slot
+
+import omoide
+from omoide import ContextAssembler, batch
+from omoide.connection import Connection
+from omoide.errors import StoreError
+from omoide.model.instance import scope_of
+from omoide.ops.reindex import reindex
+from omoide.ops.upkeep import doctor
+from omoide.recipes import DefaultMemory, SubconsciousMemory
+from omoide.testing import ValkeyCluster
+
+AGENTS = [f"agent-{number}" for number in range(30)]
+
+
+@pytest.fixture
+def connection(cluster_url: str) -> Iterator[Connection]:
+    with omoide.connect(cluster_url) as connection:
+        yield connection
+
+
+def memory(agent: str, content: str, **values: object) -> DefaultMemory:
+    return DefaultMemory(agent_id=agent, content=content, **values)
+
+
+def fill() -> None:
+    outcomes = DefaultMemory.save_many(
+        memory(agent, f"the walrus of {agent} drinks tea number {number}")
+        for number in range(5)
+        for agent in AGENTS
+    )
+    assert all(outcomes)
+
+
+def sound() -> bool:
+    return all(health.sound for health in doctor())
+
+
+def test_the_life_of_a_memory(connection: Connection) -> None:
+    for agent in AGENTS[:9]:
+        one = memory(agent, "deploys are blue-green", tags={"ops"})
+        assert one.save()
+        assert one.update(content="deploys are green-blue")
+        found = DefaultMemory.query.get(agent_id=agent, memory_id=one.memory_id)
+        assert found.content == "deploys are green-blue"
+        assert DefaultMemory.query.filter(agent_id=agent, tags="ops").count() == 1
+        assert DefaultMemory.query.filter(agent_id=agent).top_by_decay(n=3)[0].memory_id == one.memory_id
+        other = memory(agent, "tea is at five")
+        assert other.save()
+        assert one.associations.link(other) == 1.0
+        assert DefaultMemory.counters(agent_id=agent).increment("seen") == 1
+        assert one.delete()
+        assert DefaultMemory.count(agent_id=agent) == 1
+    assert sound()
+
+
+def test_both_readers_agree(connection: Connection, cluster_url: str) -> None:
+    fill()
+    answers = []
+    for reader in ("client", "server", "auto"):
+        with Connection(cluster_url, reader=reader) as other, other.use():
+            assembler = ContextAssembler(DefaultMemory, track=False)
+            for _ in range(2):
+                answers.append([assembler.assemble("walrus tea 3", agent_id=agent).ids for agent in AGENTS])
+            assert all(len(ids) == 5 for ids in answers[-1])
+    assert all(answer == answers[0] for answer in answers)
+
+
+def test_many_agents_in_one_call_take_a_trip_a_node(connection: Connection) -> None:
+    before = connection.round_trips
+    fill()
+    assert connection.round_trips - before == 3
+    with batch() as sent:
+        for agent in AGENTS:
+            memory(agent, "in a batch").save()
+    assert all(sent.outcomes)
+    assert connection.round_trips - before == 6
+    assert sum(DefaultMemory.count(agent_id=agent) for agent in AGENTS) == 6 * len(AGENTS)
+
+
+def test_status_finds_the_partitions_of_every_primary(
+    connection: Connection, valkey_cluster: ValkeyCluster
+) -> None:
+    fill()
+    status = omoide.status()
+    assert sorted(part["partition"][0] for part in status["partitions"]) == sorted(AGENTS)
+    assert {part["live"] for part in status["partitions"]} == {5}
+    assert status["server"]["primaries"] == 3
+    owners = [server.command("DBSIZE") for server in valkey_cluster.servers[:3]]
+    assert all(owners), "agents live on every primary"
+
+
+def test_a_rebuild_on_every_node(connection: Connection) -> None:
+    fill()
+    for agent in AGENTS[:6]:
+        assert reindex(DefaultMemory, agent_id=agent) == 5
+        assert ContextAssembler(DefaultMemory).assemble("walrus", agent_id=agent).records
+    assert sound()
+
+
+def test_a_whole_turn(connection: Connection) -> None:
+    fill()
+    for agent in AGENTS[:6]:
+        loop = SubconsciousMemory(agent_id=agent)
+        messages, result = loop.inject_context([{"role": "user", "content": "what does the walrus drink?"}])
+        assert len(messages) == 2
+        assert all(loop.extract_memories("The new rota starts on Friday.", result=result))
+        assert set(loop.report_outcomes(result, "acted").states.values()) == {"applied"}
+    assert sound()
+
+
+def test_async(connection: Connection) -> None:
+    async def main() -> None:
+        await asyncio.gather(*(memory(agent, "async tea").asave() for agent in AGENTS))
+        counts = await asyncio.gather(*(DefaultMemory.acount(agent_id=agent) for agent in AGENTS))
+        assert counts == [1] * len(AGENTS)
+        result = await ContextAssembler(DefaultMemory).aassemble("tea", agent_id=AGENTS[0])
+        assert len(result.records) == 1
+        assert len((await omoide.astatus())["partitions"]) == len(AGENTS)
+        await connection.astore.close()  # type: ignore[attr-defined]
+
+    for _ in range(2):
+        asyncio.run(main())
+        for agent in AGENTS:
+            assert DefaultMemory.delete_partition(agent_id=agent) == 1
+
+
+def test_a_slot_moves_under_load(connection: Connection, valkey_cluster: ValkeyCluster) -> None:
+    """The slot of one agent goes to another primary and back while four threads write to it."""
+    agent = AGENTS[0]
+    head = connection.store.binding.keys.head(scope_of(memory(agent, "x")))  # type: ignore[attr-defined]
+    slot = key_slot(head)
+    stop, stored, failures = threading.Event(), [0] * 4, list[BaseException]()
+
+    def write(number: int) -> None:
+        with connection.use():
+            while not stop.is_set():
+                try:
+                    assert memory(agent, f"tea {number} {stored[number]}").save()
+                except StoreError as error:
+                    failures.append(error)
+                    return
+                stored[number] += 1
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    home = valkey_cluster.owner(slot)
+    away = next(server for server in valkey_cluster.servers if server is not home)
+    try:
+        for source, target in ((home, away), (away, home)):
+            before = sum(stored)
+            move(valkey_cluster, slot, source.command, target.command, target.port)
+            end = time.monotonic() + 10
+            while sum(stored) < before + 20 and not failures and time.monotonic() < end:
+                time.sleep(0.01)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+    assert DefaultMemory.count(agent_id=agent) == min(sum(stored), 1000)
+    assert sound()
+
+
+def move(cluster: ValkeyCluster, slot: int, source: object, target: object, port: int) -> None:
+    """Hand a slot with its keys over, all keys at once so that no partition is split for long."""
+    assert callable(source)
+    assert callable(target)
+    here, there = source("CLUSTER", "MYID"), target("CLUSTER", "MYID")
+    target("CLUSTER", "SETSLOT", slot, "IMPORTING", here)
+    source("CLUSTER", "SETSLOT", slot, "MIGRATING", there)
+    while keys := source("CLUSTER", "GETKEYSINSLOT", slot, 100):
+        source("MIGRATE", "127.0.0.1", port, "", 0, 5000, "KEYS", *keys)
+    for server in cluster.servers[:3]:
+        server.command("CLUSTER", "SETSLOT", slot, "NODE", there)
+
+
+def test_a_failover_under_load() -> None:
+    """What was acknowledged by primary and replica is there afterwards, and nothing is torn."""
+    with (
+        ValkeyCluster(primaries=3, replicas=1) as cluster,
+        omoide.connect(cluster.url, timeout=15) as connection,
+    ):
+        first = memory("agent-0", "before the failover")
+        assert first.save()
+        head = connection.store.binding.keys.head(scope_of(first))  # type: ignore[attr-defined]
+        slot, stored = key_slot(head), 0
+        victim = cluster.owner(slot)
+        victim.command("WAIT", 1, 1000)
+        timer = threading.Timer(0.2, victim.kill9)
+        timer.start()
+        end = time.monotonic() + 12
+        while time.monotonic() < end and (victim.running or cluster.owner(slot) is victim):
+            with contextlib.suppress(StoreError):
+                stored += bool(memory("agent-0", f"tea number {stored}").save())
+        timer.join()
+        assert cluster.owner(slot) is not victim
+        assert memory("agent-0", "after the failover").save()
+        found = {one.content for one in DefaultMemory.query.filter(agent_id="agent-0").all()}
+        assert {"before the failover", "after the failover"} <= found
+        assert stored
+        assert ContextAssembler(DefaultMemory).assemble("failover", agent_id="agent-0").records
+        (health,) = doctor()
+        assert health.findings == ()
