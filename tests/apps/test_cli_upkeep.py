@@ -11,7 +11,7 @@ from omoide.stores.embedded import EmbeddedServer
 BEFORE = """
 from omoide import AutoKeyField, BM25Field, KeyField, Model, StringField
 
-class Note(Model):
+class UpkeepNote(Model):
     note_id = AutoKeyField()
     agent_id = KeyField()
     text = StringField(default="")
@@ -79,7 +79,7 @@ def test_reindex_mends_it(cli: Cli) -> None:
 def test_a_changed_model_is_named_refused_and_reindexed(cli: Cli) -> None:
     source = Path(cli.folder, "notes.py")
     source.write_text(BEFORE.format(indexed=""))
-    here = ("--model", "notes:Note", "--agent", "ada")
+    here = ("--model", "notes:UpkeepNote", "--agent", "ada")
     assert cli("retain", "a heron", *here).code == 0
 
     source.write_text(BEFORE.format(indexed=", index=True"))
@@ -88,18 +88,18 @@ def test_a_changed_model_is_named_refused_and_reindexed(cli: Cli) -> None:
     assert "omoide reindex" in refused.err
     assert len(cli("recall", "heron", *here, "--json").data["memories"]) == 1
 
-    assert cli("reindex", "notes:Note", "--agent", "bob", "--json").data["reindexed"] == []
-    assert cli("reindex", "notes:Note").out == "reindexed 1 partitions, 1 records\n"
+    assert cli("reindex", "notes:UpkeepNote", "--agent", "bob", "--json").data["reindexed"] == []
+    assert cli("reindex", "notes:UpkeepNote").out == "reindexed 1 partitions, 1 records\n"
     assert cli("retain", "an egret", *here).code == 0
     assert cli("list", *here, "--json").data["total"] == 2
 
 
 def test_reindex_all_says_which_models_it_does_not_know(cli: Cli) -> None:
     Path(cli.folder, "notes.py").write_text(BEFORE.format(indexed=""))
-    cli("retain", "a heron", "--model", "notes:Note", "--agent", "ada")
+    cli("retain", "a heron", "--model", "notes:UpkeepNote", "--agent", "ada")
     done = cli("reindex", "--all", "--json")
     assert done.code == 1
-    assert done.data["unknown"] == ["Note"]
+    assert done.data["unknown"] == ["UpkeepNote"]
     assert "module:Class" in done.err
 
 

@@ -19,7 +19,7 @@ from omoide.model.instance import scope_of
 from omoide.ops.reindex import reindex
 from omoide.ops.upkeep import doctor
 from omoide.recipes import DefaultMemory, SubconsciousMemory
-from omoide.testing import ValkeyCluster
+from omoide.testing import ValkeyCluster, ValkeyServer
 
 AGENTS = [f"agent-{number}" for number in range(30)]
 
@@ -161,7 +161,7 @@ def test_a_slot_moves_under_load(connection: Connection, valkey_cluster: ValkeyC
     try:
         for source, target in ((home, away), (away, home)):
             before = sum(stored)
-            move(valkey_cluster, slot, source.command, target.command, target.port)
+            move(valkey_cluster, slot, source, target)
             end = time.monotonic() + 10
             while sum(stored) < before + 20 and not failures and time.monotonic() < end:
                 time.sleep(0.01)
@@ -174,17 +174,14 @@ def test_a_slot_moves_under_load(connection: Connection, valkey_cluster: ValkeyC
     assert sound()
 
 
-def move(cluster: ValkeyCluster, slot: int, source: object, target: object, port: int) -> None:
-    """Hand a slot with its keys over, all keys at once so that no partition is split for long."""
-    assert callable(source)
-    assert callable(target)
-    here, there = source("CLUSTER", "MYID"), target("CLUSTER", "MYID")
-    target("CLUSTER", "SETSLOT", slot, "IMPORTING", here)
-    source("CLUSTER", "SETSLOT", slot, "MIGRATING", there)
-    while keys := source("CLUSTER", "GETKEYSINSLOT", slot, 100):
-        source("MIGRATE", "127.0.0.1", port, "", 0, 5000, "KEYS", *keys)
-    for server in cluster.servers[:3]:
-        server.command("CLUSTER", "SETSLOT", slot, "NODE", there)
+def move(cluster: ValkeyCluster, slot: int, source: ValkeyServer, target: ValkeyServer) -> None:
+    """Hand a slot over with all its keys at once, as Valkey 9 does it."""
+    there = target.command("CLUSTER", "MYID")
+    assert source.command("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", there) == b"OK"
+    end = time.monotonic() + 15
+    while cluster.owner(slot) is not target:
+        assert time.monotonic() < end, "the slot did not move"
+        time.sleep(0.01)
 
 
 def test_a_failover_under_load() -> None:

@@ -101,14 +101,14 @@ class Explainer:
         """The score of one row and its parts. Cost: O(terms x log postings)."""
         weights, held = self._arms.weights, self._columns.row(row)
         words = [self._text(row)]
-        if self._arms.author and held.author == self._arms.author:
+        if self._arms.author and held.author == self._arms.author and weights.author != 1:
             words.append(Part("author", weights.author, note="the query names its author"))
         summands = [Part.of("words", "product", words) if len(words) > 1 else words[0]]
         fit = fit_of(self._arms.dates, held.time) if self._arms.dates and weights.date else 0.0
         if fit:
             summands.append(self._date(fit))
         product = [Part.of("relevance", "sum", summands) if len(summands) > 1 else summands[0]]
-        if self._arms.when and held.flags & TIME_CUE:
+        if self._arms.when and held.flags & TIME_CUE and weights.cue != 1:
             product.append(Part("cue", weights.cue, note="asked for a time, and it tells one"))
         first, second = factors(held.importance, held.confidence / CONFIDENCE_STEPS, weights)
         product += [Part("importance", first), Part("confidence", second)]

@@ -46,7 +46,7 @@ class Mode(Flag):
     WRITE = auto()
 
 
-class Everything(Model):
+class EveryValue(Model):
     record_id = AutoKeyField()
     agent_id = KeyField()
     key = KeyField(null=True)
@@ -104,10 +104,10 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def round_trip(instance: Everything) -> Everything:
+def round_trip(instance: EveryValue) -> EveryValue:
     packed = msgspec.msgpack.encode(stored_values(instance))
     values = msgspec.msgpack.decode(packed)
-    return Everything.from_record(Record(values["record_id"], 1, values, 1, 0, 1.0, 0.5))
+    return EveryValue.from_record(Record(values["record_id"], 1, values, 1, 0, 1.0, 0.5))
 
 
 def same(first: Any, second: Any) -> bool:
@@ -123,7 +123,7 @@ def same(first: Any, second: Any) -> bool:
 
 @given(st.fixed_dictionaries(VALUES))
 def test_every_value_comes_back(values: dict[str, Any]) -> None:
-    instance = Everything(**values)
+    instance = EveryValue(**values)
     back = round_trip(instance)
     for name, value in values.items():
         if name == "instant" and value is not None:
@@ -158,7 +158,7 @@ def test_every_value_comes_back(values: dict[str, Any]) -> None:
     ],
 )
 def test_extremes_come_back(name: str, value: Any) -> None:
-    instance = Everything(**{"agent_id": "a", name: value})
+    instance = EveryValue(**{"agent_id": "a", name: value})
     assert same(getattr(round_trip(instance), name), value)
 
 
@@ -168,7 +168,7 @@ def test_dst_folds_are_two_instants() -> None:
     zone = ZoneInfo("America/New_York")
     early = datetime(2024, 11, 3, 1, 30, tzinfo=zone)
     late = early.replace(fold=1)
-    first, second = (round_trip(Everything(agent_id="a", instant=one)).instant for one in (early, late))
+    first, second = (round_trip(EveryValue(agent_id="a", instant=one)).instant for one in (early, late))
     assert first is not None
     assert second is not None
     assert second - first == timedelta(hours=1)
@@ -178,10 +178,10 @@ def test_plain_types_are_settled_at_assignment() -> None:
     class Word(str):
         __slots__ = ()
 
-    one = Everything(agent_id=7, text=Word("w"), number=3, tags=["b", "a"], data=bytearray(b"x"))
+    one = EveryValue(agent_id=7, text=Word("w"), number=3, tags=["b", "a"], data=bytearray(b"x"))
     assert (type(one.text), one.number, one.tags, one.data) == (str, 3.0, {"a", "b"}, b"x")
     assert one.agent_id == "7"
-    assert Everything(agent_id=UUID(int=1)).agent_id == str(UUID(int=1))
+    assert EveryValue(agent_id=UUID(int=1)).agent_id == str(UUID(int=1))
 
 
 @given(st.lists(st.decimals(allow_nan=False, allow_infinity=False), min_size=2, max_size=2))

@@ -21,7 +21,7 @@ from omoide.model.instance import Instance, spec_of
 from omoide.ops.model import Model
 
 
-class Plain(Model):
+class PlainModel(Model):
     memory_id = AutoKeyField()
     agent_id = KeyField()
     content = StringField(default="")
@@ -33,16 +33,16 @@ def _names(model: type[Instance]) -> list[str]:
 
 
 def test_a_subclass_has_every_field_and_its_own_keyspace() -> None:
-    class Project(Plain):
+    class Project(PlainModel):
         pass
 
-    assert _names(Project) == _names(Plain)
-    assert (spec_of(Project).name, spec_of(Plain).name) == ("Project", "Plain")
+    assert _names(Project) == _names(PlainModel)
+    assert (spec_of(Project).name, spec_of(PlainModel).name) == ("Project", "PlainModel")
     assert Project(agent_id="a").content == ""
 
 
 def test_a_subclass_adds_overrides_and_removes_fields() -> None:
-    class Changed(Plain):
+    class Changed(PlainModel):
         project = StringField(default="none")
         content = StringField(default="changed")
         importance = None  # type: ignore[assignment]
@@ -60,10 +60,10 @@ def test_a_subclass_adds_overrides_and_removes_fields() -> None:
 
 
 def test_a_diamond_follows_the_mro() -> None:
-    class Left(Plain):
+    class Left(PlainModel):
         left = IntField(default=1)
 
-    class Right(Plain):
+    class Right(PlainModel):
         content = StringField(default="right")
 
     class Bottom(Left, Right):
@@ -97,7 +97,7 @@ def test_a_mixin_that_is_no_model_gives_fields() -> None:
     class Rated:
         rating = IntField(default=3)
 
-    class WithMixin(Rated, Plain):
+    class WithMixin(Rated, PlainModel):
         pass
 
     assert WithMixin(agent_id="a").rating == 3
@@ -105,24 +105,24 @@ def test_a_mixin_that_is_no_model_gives_fields() -> None:
 
 
 def test_annotations_do_not_matter() -> None:
-    class Annotated(Plain):
+    class Annotated(PlainModel):
         note: StringField[str] = StringField(default="n")
 
     assert Annotated(agent_id="a").note == "n"
 
 
 def test_two_classes_cannot_share_a_name() -> None:
-    class Twice(Plain):
+    class Twice(PlainModel):
         pass
 
     with pytest.raises(ModelError, match="share the model name 'Twice'"):
 
-        class Other(Plain):
+        class Other(PlainModel):
             class Meta:
                 name = "Twice"
 
     def again() -> type[Instance]:
-        class Once(Plain):
+        class Once(PlainModel):
             class Meta:
                 name = "DefinedAgain"
 
@@ -132,7 +132,7 @@ def test_two_classes_cannot_share_a_name() -> None:
     del Twice
     gc.collect()
 
-    class Successor(Plain):
+    class Successor(PlainModel):
         class Meta:
             name = "Twice"
 
@@ -140,7 +140,7 @@ def test_two_classes_cannot_share_a_name() -> None:
 
 
 def test_meta_is_inherited_but_for_name_and_abstract() -> None:
-    class Parent(Plain):
+    class Parent(PlainModel):
         class Meta:
             name = "ParentName"
             ttl = 60
@@ -187,7 +187,7 @@ def test_meta_is_inherited_but_for_name_and_abstract() -> None:
 )
 def test_a_meta_that_cannot_work_is_refused(meta: dict[str, object], message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        type("BadMeta", (Plain,), {"Meta": type("Meta", (), meta), "__module__": __name__})
+        type("BadMeta", (PlainModel,), {"Meta": type("Meta", (), meta), "__module__": __name__})
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_meta_that_cannot_work_is_refused(meta: dict[str, object], message: st
 )
 def test_a_body_that_cannot_work_is_refused(body: dict[str, object], message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        type("BadBody", (Plain,), {**body, "__module__": __name__})
+        type("BadBody", (PlainModel,), {**body, "__module__": __name__})
 
 
 def test_arguments_that_cannot_work_are_refused() -> None:
@@ -240,7 +240,7 @@ def test_arguments_that_cannot_work_are_refused() -> None:
 
 
 def test_several_keys_need_a_stated_partition() -> None:
-    class Shared(Plain):
+    class Shared(PlainModel):
         user_id = KeyField()
         room = KeyField(null=True)
 
@@ -255,12 +255,12 @@ def test_several_keys_need_a_stated_partition() -> None:
 def test_one_field_object_has_one_name() -> None:
     shared = StringField(default="")
     with pytest.raises(ModelError, match="two names"):
-        type("Confused", (Plain,), {"one": shared, "two": shared, "__module__": __name__})
+        type("Confused", (PlainModel,), {"one": shared, "two": shared, "__module__": __name__})
 
 
 def test_a_fingerprint_covers_what_shapes_the_index_and_nothing_else() -> None:
     def fingerprint(name: str, **body: object) -> str:
-        model: type[Instance] = type(name, (Plain,), {**body, "__module__": __name__})
+        model: type[Instance] = type(name, (PlainModel,), {**body, "__module__": __name__})
         return spec_of(model).fingerprint
 
     same = [
@@ -281,35 +281,35 @@ def test_a_fingerprint_covers_what_shapes_the_index_and_nothing_else() -> None:
 
 
 def test_an_instance_checks_keywords_and_names() -> None:
-    with pytest.raises(FieldError, match=r"Plain\.contents: no such field") as caught:
-        Plain(agent_id="a", contents="x")
+    with pytest.raises(FieldError, match=r"PlainModel\.contents: no such field") as caught:
+        PlainModel(agent_id="a", contents="x")
     assert isinstance(caught.value, ValueError)
-    note = Plain(agent_id="a")
+    note = PlainModel(agent_id="a")
     with pytest.raises(FieldError, match="no such field"):
         note.contents = "x"  # type: ignore[attr-defined]
-    assert isinstance(Plain.content, Field)
+    assert isinstance(PlainModel.content, Field)
 
 
 def test_equality_is_class_partition_and_id() -> None:
-    class Sibling(Plain):
+    class Sibling(PlainModel):
         pass
 
-    one = Plain(agent_id="a", memory_id="m", content="x")
-    assert one == Plain(agent_id="a", memory_id="m", content="y")
-    assert len({one, Plain(agent_id="a", memory_id="m")}) == 1
-    assert one != Plain(agent_id="b", memory_id="m")
-    assert one != Plain(agent_id="a")
+    one = PlainModel(agent_id="a", memory_id="m", content="x")
+    assert one == PlainModel(agent_id="a", memory_id="m", content="y")
+    assert len({one, PlainModel(agent_id="a", memory_id="m")}) == 1
+    assert one != PlainModel(agent_id="b", memory_id="m")
+    assert one != PlainModel(agent_id="a")
     assert one != Sibling(agent_id="a", memory_id="m")
-    assert Plain(memory_id="m") != Plain(memory_id="m")
+    assert PlainModel(memory_id="m") != PlainModel(memory_id="m")
 
 
 def test_a_repr_shows_no_content() -> None:
-    shown = repr(Plain(agent_id="a", memory_id="m", content="a secret"))
-    assert shown == "<Plain agent_id='a', memory_id='m'>"
+    shown = repr(PlainModel(agent_id="a", memory_id="m", content="a secret"))
+    assert shown == "<PlainModel agent_id='a', memory_id='m'>"
 
 
 def test_ids_are_made_in_time_order_and_mutable_defaults_are_fresh() -> None:
-    class Listed(Plain):
+    class Listed(PlainModel):
         items = ListField(default=[1])
 
     ids = [Listed(agent_id="a").memory_id for _ in range(100)]
@@ -319,7 +319,7 @@ def test_ids_are_made_in_time_order_and_mutable_defaults_are_fresh() -> None:
 
 
 def test_a_value_that_was_never_given_is_an_attribute_error() -> None:
-    class Needy(Plain):
+    class Needy(PlainModel):
         subject = StringField()
 
     with pytest.raises(AttributeError, match="subject has no value"):
