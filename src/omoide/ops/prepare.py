@@ -7,7 +7,7 @@ instance ──values──▶ Draft ──gates──▶ refused, with what it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from omoide.model.draft import Draft, Refusal
@@ -53,13 +53,23 @@ def prepare(
         if refusal is not None:
             return Prepared(instance, scope, record_id, None, refusal=refusal, counters=refusal.counters)
     add_entries(instance, draft)
-    put = Put(
-        scope,
-        record_id,
-        draft.values,
+    put = replace(
+        put_of(instance, scope, record_id, draft),
         mode=mode or ("update" if instance._omoide.stored else "upsert"),
         expect_version=expect_version,
         operation_id=operation_id or uuid4().hex,
+        cap=effective_cap(spec),
+    )
+    return Prepared(instance, scope, record_id, put, draft.left_out, counters=tuple(draft.counters))
+
+
+def put_of(instance: Instance, scope: Scope, record_id: str, draft: Draft) -> Put:
+    """The write of a draft with all its entries, unconditional and without a cap."""
+    ttl = scope.spec.ttl
+    return Put(
+        scope,
+        record_id,
+        draft.values,
         terms=draft.terms,
         length=draft.length,
         exact=tuple(draft.exact),
@@ -73,10 +83,8 @@ def prepare(
         author=draft.author,
         time_cue=draft.time_cue,
         suspect=draft.suspect,
-        ttl_ms=None if spec.ttl is None else round(spec.ttl * 1_000),
-        cap=effective_cap(spec),
+        ttl_ms=None if ttl is None else round(ttl * 1_000),
     )
-    return Prepared(instance, scope, record_id, put, draft.left_out, counters=tuple(draft.counters))
 
 
 def effective_cap(spec: ModelSpec) -> int:

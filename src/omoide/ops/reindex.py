@@ -23,6 +23,7 @@ from omoide.model.instance import Instance, add_entries, spec_of, stored_values
 from omoide.model.partition import scope_of_call
 from omoide.model.schema import Scope
 from omoide.ops import port
+from omoide.ops.prepare import put_of
 from omoide.ops.request import (
     BeginReindex,
     CopyRecords,
@@ -35,7 +36,6 @@ from omoide.ops.request import (
     ReindexState,
 )
 from omoide.ops.run import Plan, arun, run
-from omoide.ops.unique import unique_digests
 
 Progress = Callable[[int, int], None]
 """Told (records copied in this run, records to copy) after every page."""
@@ -88,29 +88,10 @@ def rebuild(model: type[Instance], scope: Scope, progress: Progress | None = Non
 
 def remade(model: type[Instance], scope: Scope, record: Record) -> Put:
     """The write that would store a loaded record, as its class is now. No I/O."""
-    spec = scope.spec
     instance = model.from_record(record)
     draft = Draft(stored_values(instance), suspect=_suspect(model, record))
     add_entries(instance, draft)
-    return Put(
-        scope,
-        record.id,
-        draft.values,
-        terms=draft.terms,
-        length=draft.length,
-        exact=tuple(draft.exact),
-        unique=unique_digests(instance),
-        entities=tuple(draft.entities),
-        importance=draft.importance,
-        base=draft.base,
-        confidence=draft.confidence,
-        time_ms=draft.time_ms,
-        session=draft.session,
-        author=draft.author,
-        time_cue=draft.time_cue,
-        suspect=draft.suspect,
-        ttl_ms=None if spec.ttl is None else round(spec.ttl * 1_000),
-    )
+    return put_of(instance, scope, record.id, draft)
 
 
 def _suspect(model: type[Instance], record: Record) -> bool:

@@ -11,6 +11,9 @@ from omoide.privacy.names import Name
 from omoide.privacy.values import is_degenerate, is_random, placeholders
 from omoide.privacy.verdict import Finding
 
+COOKIES: Final = ("cookie", "set-cookie")
+MOST_COOKIES: Final = 400
+"""Characters of a cookie header that are looked through."""
 _HEADER: Final = re.compile(
     r"[\\\"']{0,2}\s{0,2}[:=,]\s{0,2}[fb]?\\?[\"'`]?(?P<s>basic|bearer|token|ssws|apikey|api-key|digest"
     r"|hmac|negotiate|key)?[ :=]{0,3}(?P<v>[A-Za-z0-9_\-+/=.~%:]{12,2000})",
@@ -57,9 +60,15 @@ def _is_pair(value: str) -> bool:
     )
 
 
+def reach(text: str, name: Name) -> int:
+    """Where the look at one cookie header ends: within its line, and not far away."""
+    line = text.find("\n", name.end, name.start + MOST_COOKIES)
+    return line if line >= 0 else name.start + MOST_COOKIES
+
+
 def cookie(text: str, name: Name) -> Finding | None:
     """`Cookie: sessionid=x`."""
-    if name.text not in ("cookie", "set-cookie") or text[name.end : name.end + 2].strip("\"'")[:1] != ":":
+    if name.text not in COOKIES or text[name.end : name.end + 2].strip("\"'")[:1] != ":":
         return None
     match = _COOKIE.match(text, name.start)
     if match is not None and is_random(match["v"]):

@@ -149,7 +149,7 @@ def _named(text: str, low: str, hits: Hits) -> Iterator[Finding]:
         )
     if found.isdisjoint(_name_words()):
         return
-    judged = 0
+    judged = cookie_end = 0
     for name in names.names(text, low, found):
         finding = None
         if name.strength is not Strength.NONE:
@@ -164,12 +164,11 @@ def _named(text: str, low: str, hits: Hits) -> Iterator[Finding]:
                 or names.near(text, name)
             )
         finding = (
-            finding
-            or speech.digits(text, low, name)
-            or speech.pair(text, name)
-            or headers.header(text, name)
-            or headers.cookie(text, name)
+            finding or speech.digits(text, low, name) or speech.pair(text, name) or headers.header(text, name)
         )
+        if name.text in headers.COOKIES and finding is None and name.start >= cookie_end:
+            finding = headers.cookie(text, name)
+            cookie_end = headers.reach(text, name)
         if finding is not None:
             yield finding
 
