@@ -11,7 +11,8 @@ document whose score is 0 is no result. Order: score, then time, both descending
     score = (text x author + date x best text x match) x cue x importance factor x confidence factor
 
 A term's weight in a document is the greatest of its own and what neighbours of its session lend, who are
-those one or two places away in the order of time, then id, of all visible documents. The best text is
+those one or two places away in the order of time, then id, of all visible documents; one that asks lends
+`answer` to the next. The best text is
 that of the visible documents that pass the filters, ids left out among them. An author is named when the
 words of the query are a name of one author of live documents and there is another author.
 """
@@ -50,6 +51,7 @@ class Document:
     session: str | None = None
     author: str | None = None
     time_cue: bool = False
+    asks: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Weights:
 
     near: float = 0.5
     far: float = 0.3
+    answer: float = 0.8
     gate: int = 40
     author: float = 1.75
     date: float = 0.5
@@ -92,7 +95,14 @@ def term_weight(df: int, n: int, weight: float) -> float:
 
 
 def own_weight(
-    document: Document, term: str, *, k1: float, b: float, pivot: float | None, average: float, quantised: bool
+    document: Document,
+    term: str,
+    *,
+    k1: float,
+    b: float,
+    pivot: float | None,
+    average: float,
+    quantised: bool,
 ) -> float:
     """Weight of a term in a document by the words it has itself."""
     tf = document.tf.get(term, 0)
@@ -136,8 +146,11 @@ def texts_of(
         for term, factor in factors.items():
             best = own_weight(document, term, **constants)
             for reach, others in zip((weights.near, weights.far), near_ones.get(name, ((), ())), strict=True):
-                share = to_unit(reach * gate)
                 for other in others:
+                    lender = documents[other]
+                    first = (lender.time_ms, other) < (document.time_ms, name)
+                    answers = lender.asks and first and other in near_ones[name][0]
+                    share = to_unit((weights.answer if answers else reach) * gate)
                     best = max(best, to_unit(share * own_weight(documents[other], term, **constants)))
             total += factor * best
         texts[name] = total
@@ -170,9 +183,7 @@ def fit(dates: Sequence[PartialDate], day: date) -> float:
 def named_author(documents: Mapping[str, Document], words: Collection[str]) -> str | None:
     """The one author whom words of a query name, when there is another one."""
     authors = {document.author for document in documents.values() if document.author}
-    named = {
-        author for author in authors if {author.lower(), author.lower().split()[0]}.intersection(words)
-    }
+    named = {author for author in authors if {author.lower(), author.lower().split()[0]}.intersection(words)}
     return named.pop() if len(named) == 1 and len(authors) > 1 else None
 
 
@@ -263,7 +274,9 @@ def search(
         df = sum(term in document.tf for document in documents.values())
         if df:
             factors[term] = term_weight(df, n, weight)
-    texts = texts_of(documents, factors, weights, k1=k1, b=b, pivot=pivot, average=average, quantised=quantised)
+    texts = texts_of(
+        documents, factors, weights, k1=k1, b=b, pivot=pivot, average=average, quantised=quantised
+    )
     options = {"exact": exact, "time": time, "importance": importance, "confidence": confidence}
     passing = {name: texts[name] for name in texts if matches(name, documents[name], **options)}
     best = weights.date * max(passing.values(), default=0.0)

@@ -198,6 +198,7 @@ def _status(connection: Any, facts: dict[str, Any], partitions: Any) -> dict[str
                 "dead_rows": part.dead,
                 "rows": part.rows,
                 "version": part.version,
+                "damaged": part.damaged,
                 "counters": dict(sorted(part.counters.items())),
             }
             for part in partitions

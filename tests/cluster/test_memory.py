@@ -136,9 +136,11 @@ def test_async(connection: Connection) -> None:
             assert DefaultMemory.delete_partition(agent_id=agent) == 1
 
 
-def test_a_slot_moves_under_load(connection: Connection, valkey_cluster: ValkeyCluster) -> None:
+@pytest.mark.parametrize("way", ["at once", "key by key"])
+def test_a_slot_moves_under_load(connection: Connection, valkey_cluster: ValkeyCluster, way: str) -> None:
     """The slot of one agent goes to another primary and back while four threads write to it."""
     agent = AGENTS[0]
+    move = move_at_once if way == "at once" else move_key_by_key
     head = connection.store.binding.keys.head(scope_of(memory(agent, "x")))  # type: ignore[attr-defined]
     slot = key_slot(head)
     stop, stored, failures = threading.Event(), [0] * 4, list[BaseException]()
@@ -174,7 +176,7 @@ def test_a_slot_moves_under_load(connection: Connection, valkey_cluster: ValkeyC
     assert sound()
 
 
-def move(cluster: ValkeyCluster, slot: int, source: ValkeyServer, target: ValkeyServer) -> None:
+def move_at_once(cluster: ValkeyCluster, slot: int, source: ValkeyServer, target: ValkeyServer) -> None:
     """Hand a slot over with all its keys at once, as Valkey 9 does it."""
     there = target.command("CLUSTER", "MYID")
     assert source.command("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", there) == b"OK"
@@ -182,6 +184,17 @@ def move(cluster: ValkeyCluster, slot: int, source: ValkeyServer, target: Valkey
     while cluster.owner(slot) is not target:
         assert time.monotonic() < end, "the slot did not move"
         time.sleep(0.01)
+
+
+def move_key_by_key(cluster: ValkeyCluster, slot: int, source: ValkeyServer, target: ValkeyServer) -> None:
+    """Hand a slot over one key after the other, as every Redis does it; in between neither side has all."""
+    here, there = source.command("CLUSTER", "MYID"), target.command("CLUSTER", "MYID")
+    target.command("CLUSTER", "SETSLOT", slot, "IMPORTING", here)
+    source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", there)
+    while keys := source.command("CLUSTER", "GETKEYSINSLOT", slot, 1):
+        source.command("MIGRATE", "127.0.0.1", target.port, keys[0], 0, 5000)
+    for server in (target, source, *cluster.servers):
+        server.command("CLUSTER", "SETSLOT", slot, "NODE", there)
 
 
 def test_a_failover_under_load() -> None:

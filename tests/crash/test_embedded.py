@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -361,3 +362,36 @@ def test_no_binary_is_a_missing_capability(monkeypatch: pytest.MonkeyPatch, fold
     monkeypatch.setattr(embedded.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(CapabilityError):
         EmbeddedServer.acquire(folder)
+
+
+def test_a_server_never_starts_with_half_a_configuration(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[bytes] = []
+    real = subprocess.run
+
+    def run(*args: Any, **options: Any) -> Any:
+        state = os.fstat(options["stdin"].fileno())
+        assert stat.S_ISREG(state.st_mode)
+        given.append(os.pread(options["stdin"].fileno(), state.st_size, 0))
+        return real(*args, **options)
+
+    monkeypatch.setattr("omoide.stores.embedded.subprocess.run", run)
+    EmbeddedServer.acquire(folder).release()
+    assert b"port" in given[0]
+    assert b"unixsocket" in given[0]
+
+
+def test_a_process_without_standard_streams_keeps_the_lock_of_its_server(folder: Path) -> None:
+    code = (
+        "import os, sys\n"
+        "os.close(0); os.close(1); os.close(2)\n"
+        "from pathlib import Path\n"
+        "from omoide.stores.embedded import EmbeddedServer\n"
+        f"EmbeddedServer.acquire(Path({str(folder)!r}))\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False)
+    assert alive(folder)
+    assert stop(folder)
+    assert not alive(folder)

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import oracle
 from omoide import (
     AutoKeyField,
     BM25Field,
@@ -94,11 +94,11 @@ class Agent:
     def _put(self, store: object, name: str) -> None:
         choose = self.random
         words = choose.choices(WORDS, k=choose.randint(1, 5 if self.ties else 60))
-        cue = choose.random() < 0.4
+        cue, asks = choose.random() < 0.4, choose.random() < 0.4
         saying = Saying(
             saying_id=name,
             agent_id=self.scope.values[0],
-            content=" ".join(words) + (" yesterday" if cue else ""),
+            content=" ".join(words) + (" yesterday" if cue else "") + ("?" if asks else ""),
             importance=choose.choice([0.5, 1.0] if self.ties else [0.0, 0.3, 0.7, 1.0]),
             tags={"red"} if choose.random() < 0.5 else set(),
             session_id=choose.choice([None, "s1", "s2"]),
@@ -107,7 +107,7 @@ class Agent:
         )
         put = prepare(saying).put
         assert put is not None
-        assert put.time_cue == cue
+        assert (put.time_cue, put.asks) == (cue, asks)
         assert put.time_ms is not None
         assert store.execute(put).status == "stored"  # type: ignore[attr-defined]
         (importance,) = struct.unpack("<f", struct.pack("<f", put.importance))
@@ -121,6 +121,7 @@ class Agent:
             session=put.session,
             author=put.author,
             time_cue=cue,
+            asks=asks,
         )
 
     def _time(self) -> int:
@@ -131,14 +132,25 @@ QUERIES = st.fixed_dictionaries(
     {
         "terms": st.lists(st.sampled_from([*WORDS, *MISSPELT]), max_size=6, unique=True),
         "words": st.sampled_from([(), ("ann",), ("bob", "what"), ("ann", "bob"), ("cy",)]),
-        "dates": st.sampled_from([(), (), ((None, 5, None),), ((2023, 4, 28),), ((2023, None, None), (None, 6, 2))]),
+        "dates": st.sampled_from(
+            [(), (), ((None, 5, None),), ((2023, 4, 28),), ((2023, None, None), (None, 6, 2))]
+        ),
         "when": st.booleans(),
         "limit": st.sampled_from([1, 3, 10, 200]),
         "match": st.sampled_from(["", "", "tag", "time", "importance", "exclude"]),
         "loud": st.booleans(),
     }
 )
-LOUD = {"near": 0.9, "far": 0.8, "gate": 4, "author": 3.0, "date": 2.0, "cue": 1.5, "importance": 0.5}
+LOUD = {
+    "near": 0.9,
+    "far": 0.8,
+    "answer": 0.95,
+    "gate": 4,
+    "author": 3.0,
+    "date": 2.0,
+    "cue": 1.5,
+    "importance": 0.5,
+}
 
 
 def searched(agent: Agent, case: dict[str, object]) -> tuple[ask.Search, list[tuple[str, float]]]:
@@ -233,9 +245,7 @@ def trips(connection: Connection, search: ask.Search) -> int:
 
 def test_round_trips_are_one_when_warm_and_two_when_cold(valkey_server: ValkeyServer) -> None:
     with contextlib.ExitStack() as stack:
-        one, other = (
-            stack.enter_context(Connection(valkey_server.url, reader="client")) for _ in range(2)
-        )
+        one, other = (stack.enter_context(Connection(valkey_server.url, reader="client")) for _ in range(2))
         agent = Agent([one], "trips", 3, ties=False)
         agent.change(80)
         search = ask.Search(
@@ -252,7 +262,7 @@ def test_round_trips_are_one_when_warm_and_two_when_cold(valkey_server: ValkeySe
         assert trips(one, search) <= 2
         for _ in range(5):
             agent.change(1)
-            assert trips(one, search) <= 2
+            assert trips(one, search) <= 3  # a deletion forgets the words; they are read again
             assert trips(one, search) == 1
         one.store.execute(ask.Drop(agent.scope))
 
@@ -261,9 +271,7 @@ def test_ties_in_time_cost_a_call_more_only_where_ids_do_not_follow_the_order_of
     valkey_server: ValkeyServer,
 ) -> None:
     with contextlib.ExitStack() as stack:
-        one, other = (
-            stack.enter_context(Connection(valkey_server.url, reader="client")) for _ in range(2)
-        )
+        one, other = (stack.enter_context(Connection(valkey_server.url, reader="client")) for _ in range(2))
         for agent_id, step, cold in (("in order", 1, 2), ("shuffled", 7, 3)):
             scope = Scope(SPEC, (agent_id,))
             for number in range(30):
@@ -321,9 +329,7 @@ def test_the_server_reader_names_the_arms_it_skips_and_auto_takes_none(valkey_se
 
 def test_words_read_in_pages_serve_until_the_partition_grows(valkey_server: ValkeyServer) -> None:
     with contextlib.ExitStack() as stack:
-        one, other = (
-            stack.enter_context(Connection(valkey_server.url, reader="client")) for _ in range(2)
-        )
+        one, other = (stack.enter_context(Connection(valkey_server.url, reader="client")) for _ in range(2))
         scope = Scope(SPEC, ("pages",))
 
         def save(text: str) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from omoide.core.accumulator import Weighted, borrow, give_back, known, leading
-from omoide.core.arms.dates import fits
+from omoide.core.arms.dates import fits_of_days
 from omoide.core.arms.formula import rounded_all, shares
-from omoide.core.columns import CONFIDENCE_STEPS, TIME_CUE, Filter
+from omoide.core.columns import ASKS, CONFIDENCE_STEPS, TIME_CUE, Filter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _SLIGHTLY_MORE = 1 + 1e-9
-_SPARSE = 8
+_SPARSE = 24  # rows whose bounds are found in the time of sorting one posting
+_SPARSE_LINKED = 40
+_FEW_ALLOWED = 8
 _AT_ONCE = 1024
+_PER_PROBE = 10  # postings that can be spread out and cleared in the time of one search among them
 _REACH = 5  # rows that one posting can give something to: its own, two before, two after
 
 
@@ -61,22 +64,17 @@ class Pass:
         bounds = self._bounds()
         first = leading(bounds, 2 * limit + 16)
         rows = self._keep(first[bounds[first] > 0])
-        if len(rows) < limit:
-            rows = self._keep(np.flatnonzero(bounds > 0))
-            return self._climb(rows, limit, None)
         rows, scores, texts = self._climb(rows, limit, None)
         if len(rows) < limit:
             return self._climb(self._keep(np.flatnonzero(bounds > 0)), limit, None)
         bar = float(np.partition(scores, -limit)[-limit])
-        rest = self._keep(np.flatnonzero((bounds * _SLIGHTLY_MORE >= bar) & (bounds > 0)))
+        rest = self._keep(np.flatnonzero(bounds >= bar / _SLIGHTLY_MORE))
         rest = np.setdiff1d(rest, rows, assume_unique=True)
         more, more_scores, more_texts = self._climb(rest, limit, bar)
         rows, scores = np.concatenate([rows, more]), np.concatenate([scores, more_scores])
         return self._reaching(rows, scores, np.concatenate([texts, more_texts]), limit)
 
-    def _reaching(
-        self, rows: Rows, scores: Floats, texts: Floats, limit: int
-    ) -> tuple[Rows, Floats, Floats]:
+    def _reaching(self, rows: Rows, scores: Floats, texts: Floats, limit: int) -> tuple[Rows, Floats, Floats]:
         import numpy as np
 
         if len(rows) <= limit:
@@ -123,11 +121,13 @@ class Pass:
         import numpy as np
 
         allowed, size = self._rule.allowed, len(self._sums)
-        if allowed is not None and len(allowed) * _SPARSE < size:
+        if allowed is not None and len(allowed) * _FEW_ALLOWED < size:
             return allowed
+        if self._dates:  # every row may have a score
+            return None
         lists = [term.rows for term, _ in self._weighted]
         links = self._arms.links
-        if sum(map(len, lists)) * (_SPARSE if links is None else _SPARSE * _REACH) >= size:
+        if sum(map(len, lists)) * (_SPARSE if links is None else _SPARSE_LINKED) >= size:
             return None
         rows = np.unique(np.concatenate(lists))
         if links is not None:
@@ -135,9 +135,6 @@ class Pass:
             two = np.concatenate([links.before[links.before[rows]], links.after[links.after[rows]]])
             rows = np.unique(np.concatenate([rows, one, two]))
             rows = rows[rows > 0]
-        if self._dates:
-            dated = np.flatnonzero(fits(self._dates, self._columns.time))
-            rows = np.union1d(rows, dated[dated > 0])
         return rows
 
     def _keep(self, places: Rows) -> Rows:
@@ -160,14 +157,16 @@ class Pass:
             return own
         if rows is None:
             before, after = links.before[: len(sums)], links.after[: len(sums)]
-            one, other = sums[before], sums[after]
-            two = one[before] + other[after]
-            one += other
+            one, other = sums.take(before, mode="clip"), sums.take(after, mode="clip")
+            two = one.take(before, mode="clip")
+            two += other.take(after, mode="clip")
         else:
             before, after = links.before[rows], links.after[rows]
-            one = sums[before] + sums[after]
+            one, other = sums[before], sums[after]
             two = sums[links.before[before]] + sums[links.after[after]]
-        one *= weights.near
+        one *= weights.answer
+        other *= weights.near
+        one += other
         two *= weights.far
         one += own
         one += two
@@ -178,7 +177,8 @@ class Pass:
         """How well each row's day fits the dates; None without any."""
         if not self._dates:
             return None
-        return fits(self._dates, self._columns.time if self._rows is None else self._columns.time[self._rows])
+        days = self._columns.days
+        return fits_of_days(self._dates, days if self._rows is None else days[self._rows])
 
     def _fit(self, rows: Rows) -> Floats | None:
         return None if self._fits is None else self._at(self._fits, rows)
@@ -187,19 +187,14 @@ class Pass:
         """The greatest text of the rows that pass the filters."""
         import numpy as np
 
-        everyone = self._rule.including_excluded()
-        place = self._ceilings if self._rows is None else self._ceilings
-        low = 0.0
-        for _ in range(2):
-            places = leading(place, 32) if low == 0 else np.flatnonzero(place >= low)
-            places = places[place[places] > 0]
+        everyone, ceilings = self._rule.including_excluded(), self._ceilings
+
+        def greatest(places: Rows) -> float:
             rows = everyone.keep(places if self._rows is None else self._rows[places])
-            low = max(low, float(self._texts(rows).max(initial=0.0)))
-            if low == 0:
-                places = np.flatnonzero(place > 0)
-                rows = everyone.keep(places if self._rows is None else self._rows[places])
-                return float(self._texts(rows).max(initial=0.0))
-        return low
+            return float(self._texts(rows).max(initial=0.0))
+
+        low = greatest(leading(ceilings, 16))
+        return max(low, greatest(np.flatnonzero((ceilings >= low) & (ceilings > 0))))
 
     def _bounds(self) -> Floats:
         """At least the score of each row."""
@@ -223,25 +218,24 @@ class Pass:
         before, after = links.before[rows], links.after[rows]
         probes = np.concatenate([rows, before, after, links.before[before], links.after[after]])
         lengths = self._columns.column("length")[rows]
-        near, far = (shares(reach, weights.gate, lengths) for reach in (weights.near, weights.far))
-        scratch = borrow(len(self._sums)) if len(probes) * 4 > len(self._weighted[0][0].rows) else None
+        asked = np.where(self._columns.flags[before] & ASKS, weights.answer, weights.near)
+        reaches = (asked, weights.near, weights.far)
+        from_before, from_after, from_two = (shares(reach, weights.gate, lengths) for reach in reaches)
+        scratch = borrow(len(self._sums))
         total = np.zeros(len(rows))
         for term, factor in self._weighted:
             held = self._held(term, probes, scratch).reshape(_REACH, len(rows))
-            lent = np.maximum(
-                rounded_all(near * np.maximum(held[1], held[2])),
-                rounded_all(far * np.maximum(held[3], held[4])),
-            )
-            total += factor * np.maximum(held[0], lent)
-        if scratch is not None:
-            give_back(scratch, [])
+            lent = np.maximum(from_before * held[1], from_after * held[2])
+            np.maximum(lent, from_two * np.maximum(held[3], held[4]), out=lent)
+            total += factor * np.maximum(held[0], rounded_all(lent))
+        give_back(scratch, [])
         return total
 
-    def _held(self, term: TermList, rows: Rows, scratch: Floats | None) -> Floats:
+    def _held(self, term: TermList, rows: Rows, scratch: Floats) -> Floats:
         """The weight of a term in each of `rows`, 0 where they lack it."""
         import numpy as np
 
-        if scratch is not None and len(rows) * 4 > len(term.rows):
+        if len(rows) * _PER_PROBE > len(term.rows):
             scratch[term.rows] = self._table.take(term.codes)
             held: Floats = scratch[rows]
             scratch[term.rows] = 0

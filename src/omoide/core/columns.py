@@ -6,7 +6,7 @@ One row is 32 bytes, little endian; row r sits at byte r x 32, row 0 is never us
           | flags | confidence | length   | importance  | session | author | version | time     |
           | u16   | u16        | u32      | f32         | u32     | u32    | u32     | i64      |
 
-    flags       bit 0 dead, 1 superseded, 2 time cue, 3 suspect
+    flags       bit 0 dead, 1 superseded, 2 time cue, 3 suspect, 4 asks
     confidence  x 65,535, rounded            length   text terms of the memory, with repeats
     session, author  ordinals, 0 for none    time     milliseconds since the epoch, UTC
 
@@ -45,7 +45,9 @@ DEAD = 1
 SUPERSEDED = 2
 TIME_CUE = 4
 SUSPECT = 8
+ASKS = 16
 
+DAY_MS = 86_400_000
 _MOST_CHANGED = 4_096
 
 _ROW = struct.Struct(ATTRIBUTE)
@@ -117,7 +119,7 @@ class Columns:
     array itself and go stale when it grows. Not safe for a writer beside readers; the owner locks.
     """
 
-    __slots__ = ("_attributes", "_bytes", "_changed", "_intervals", "_watched", "next")
+    __slots__ = ("_attributes", "_bytes", "_changed", "_days", "_intervals", "_watched", "next")
 
     def __init__(self, *, intervals: bool = False) -> None:
         import numpy as np
@@ -125,6 +127,7 @@ class Columns:
         self.next = 1
         self._watched = False
         self._changed: list[int] | None = []
+        self._days: Rows = np.zeros(0, np.int64)
         self._attributes: NDArray[Any] = np.zeros(64, np.dtype(_ATTRIBUTE_TYPE))
         self._attributes["flags"][0] = DEAD
         self._bytes = self._attributes.view(np.uint8).data
@@ -161,6 +164,9 @@ class Columns:
         self._attributes[index] = changed
         if spans is not None and self._intervals is not None:
             self._intervals[index] = spans
+        known = index[index < len(self._days)]
+        if len(known):
+            self._days[known] = self.time[known] // DAY_MS
         self._note(index)
 
     def kill(self, rows: Sequence[int] | Rows) -> None:
@@ -213,6 +219,16 @@ class Columns:
         view: NDArray[np.int64] = self._attributes["time"][: self.next]
         return view
 
+    @property
+    def days(self) -> NDArray[np.int64]:
+        """int64[next], days since the epoch, UTC; kept, so that only new rows are divided."""
+        import numpy as np
+
+        if len(self._days) < self.next:
+            added = self.time[len(self._days) :] // DAY_MS
+            self._days = np.concatenate([self._days, added])
+        return self._days
+
     def column(self, name: str) -> NDArray[Any]:
         """Any column by its name in the layout above."""
         view: NDArray[Any] = self._attributes[name][: self.next]
@@ -225,7 +241,11 @@ class Columns:
     @property
     def nbytes(self) -> int:
         """Bytes held, spare capacity included."""
-        return self._attributes.nbytes + (0 if self._intervals is None else self._intervals.nbytes)
+        return (
+            self._attributes.nbytes
+            + self._days.nbytes
+            + (0 if self._intervals is None else self._intervals.nbytes)
+        )
 
     def live_mask(self, rows: Rows | slice) -> Mask:
         """bool[n]: which of `rows` are not dead."""

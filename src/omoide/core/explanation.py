@@ -5,8 +5,8 @@
         words = text x author                                     product
           text = term + term + ...                                sum
             term = idf x weight                                   product
-              weight = the greatest of own, one away, two away    greatest
-                one away = share x the lender's weight            borrowed: the product, rounded to 2^-20
+              weight = the greatest of own and what is lent      greatest
+                from ... = share x the lender's weight            borrowed: the product, rounded to 2^-20
         date = share x best text x match                          product
 
 Arms that leave the score as it is are left out. Every part is the product, sum or maximum of its parts as
@@ -25,7 +25,7 @@ from omoide.core.accumulator import TermList, add_up, borrow, give_back
 from omoide.core.arms.dates import fit_of
 from omoide.core.arms.formula import factors, share
 from omoide.core.bm25 import rounded, term_weight
-from omoide.core.columns import CONFIDENCE_STEPS, TIME_CUE, Filter
+from omoide.core.columns import ASKS, CONFIDENCE_STEPS, TIME_CUE, Filter
 
 if TYPE_CHECKING:
     from omoide.core.columns import Columns, Rows
@@ -132,13 +132,19 @@ class Explainer:
         kinds = [Part("own", self._weight(term, row))]
         if links is not None:
             length = self._columns.row(row).length
-            one = int(links.before[row]), int(links.after[row])
-            two = int(links.before[one[0]]), int(links.after[one[1]])
-            for name, reach, lenders in (
-                ("one away", weights.near, one),
-                ("two away", weights.far, two),
+            before, after = int(links.before[row]), int(links.after[row])
+            asked = before > 0 and self._columns.row(before).flags & ASKS > 0
+            for name, reach, lender in (
+                (
+                    "from the question before" if asked else "from before",
+                    weights.answer if asked else weights.near,
+                    before,
+                ),
+                ("from after", weights.near, after),
+                ("from two before", weights.far, int(links.before[before])),
+                ("from two after", weights.far, int(links.after[after])),
             ):
-                lent = Part("lender's weight", max(self._weight(term, lender) for lender in lenders))
+                lent = Part("lender's weight", self._weight(term, lender))
                 parts = (Part("share", share(reach, weights.gate, length)), lent)
                 kinds.append(Part.of(name, "borrowed", parts, note="lent by a neighbour in the session"))
         kinds = [kind for kind in kinds if kind.value > 0 or kind.name == "own"]

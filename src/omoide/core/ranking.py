@@ -6,7 +6,7 @@
 of what the memory has itself and what it borrows from its neighbours in the session. To take that maximum
 for every row and term would cost fifty times the plain sum. But for every row
 
-    plain sum  <=  text  <=  plain sum + near x (sums one away) + far x (sums two away)
+    plain sum  <=  text  <=  plain sum + answer x before + near x after + far x (sums two away)
 
 and the other arms have greatest values, so `rank` goes in these steps:
 
@@ -138,9 +138,7 @@ def weigh(terms: Sequence[TermList], table: Sequence[float], live: int) -> Weigh
     return weighted
 
 
-def _rank_small(
-    weighted: Weighted, table: Sequence[float], rule: Filter, limit: int, arms: Arms
-) -> Ranked:
+def _rank_small(weighted: Weighted, table: Sequence[float], rule: Filter, limit: int, arms: Arms) -> Ranked:
     import numpy as np
 
     columns, weights = rule.columns, arms.weights
@@ -190,9 +188,7 @@ def _greatest_gain(arms: Arms) -> float:
     return author * cue * (1 + 1e-12)
 
 
-def _rank_large(
-    weighted: Weighted, table: Sequence[float], rule: Filter, limit: int, arms: Arms
-) -> Ranked:
+def _rank_large(weighted: Weighted, table: Sequence[float], rule: Filter, limit: int, arms: Arms) -> Ranked:
     from omoide.core.bounded import Pass
 
     sums = borrow(rule.columns.next)

@@ -95,6 +95,7 @@ class BM25Field(Field[str]):
 
     def entries(self, draft: Draft, instance: Instance) -> None:
         from omoide.core.arms import authors
+        from omoide.core.arms.questions import asks
         from omoide.core.text.cues import has_time_cue
 
         spec = spec_of(type(instance))
@@ -111,6 +112,7 @@ class BM25Field(Field[str]):
         draft.length = counts.length
         draft.left_out = counts.left_out
         draft.time_cue = has_time_cue(text)
+        draft.asks = asks(text)
         if draft.author:
             draft.exact += ((authors.FIELD, name) for name in authors.called(draft.author))
 

@@ -24,7 +24,22 @@ from importlib.resources import files
 from omoide.errors import ModelError
 
 READ_ONLY = frozenset(
-    "column count fetch get ids order page place rank records spread top turn vocabulary".split()
+    {
+        "column",
+        "count",
+        "fetch",
+        "get",
+        "ids",
+        "order",
+        "page",
+        "place",
+        "rank",
+        "records",
+        "spread",
+        "top",
+        "turn",
+        "vocabulary",
+    }
 )
 _HEADER = re.compile(r"^-- (?:(KEYS|ARGV|Returns|Cost|Include): ?)?(.*)$")
 

@@ -3,7 +3,7 @@
 -- ARGV: plan (MessagePack map: terms, weights, k1, b, pivot (0: live average), limit, must (terms that have to hold),
 --   exclude ids, time, importance, confidence (half-open ranges, lists of low and high, rounded as stored), budget, looks,
 --   session (field, or none), borrow (postings up to which neighbours count), strict, names (terms of names), dates
---   (lists of year, month, day, 0 for none), when, ranking (map of near, far, gate, author, date, cue, importance, confidence))
+--   (lists of year, month, day, 0 for none), when, ranking (map of near, far, answer, gate, author, date, cue, importance, confidence))
 -- Returns: now, live, matched, list of score, text per hit, records, fingerprint, skipped arms, terms nobody has, gen, next
 --   | `too_many`, postings | nothing for no partition
 -- Cost: O(postings of the terms), at most `budget`; at most `looks` attribute rows; with dates O(rows), at most `looks`
@@ -60,7 +60,7 @@ local function skip(arm)
   return not plan.strict
 end
 
-local borrowing = plan.session and plan.session ~= '' and (W.near > 0 or W.far > 0)
+local borrowing = plan.session and plan.session ~= '' and (W.answer > 0 or W.far > 0)
 if borrowing and matching > plan.borrow then
   borrowing = false
   if not skip('neighbours') then return too_many() end
@@ -127,15 +127,18 @@ local function borrow()
   end
   local function share(reach, length) return round20(reach * (length <= W.gate and 1 or W.gate / length)) end
   local reaches = { W.near, W.near, W.far, W.far }
+  local reaches_of_question = { W.near, W.answer, W.far, W.far }
   for i = 1, #own do
     local used = {}
     for row, weight in pairs(own[i]) do
       used[row] = max(used[row] or 0, weight)
       local around = links[row] or {}
+      local asks = links[row] and floor(attributes[row][1] / 16) % 2 == 1
+      local reach = asks and reaches_of_question or reaches
       for at = 1, 4 do
         local other = around[at]
         if other then
-          local lent = round20(share(reaches[at], attributes[other][3]) * weight)
+          local lent = round20(share(reach[at], attributes[other][3]) * weight)
           used[other] = max(used[other] or 0, lent)
         end
       end

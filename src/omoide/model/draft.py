@@ -35,6 +35,7 @@ class Draft:
     session: str | None = None
     author: str | None = None
     time_cue: bool = False
+    asks: bool = False
     suspect: bool = False
     counters: list[tuple[str, int]] = field(default_factory=list)
 

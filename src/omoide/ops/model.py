@@ -115,11 +115,11 @@ class Model(Instance):
     def update(self, **changes: Any) -> SaveOutcome:
         """Change these fields and no others, whatever other writers did since the record was loaded.
 
-        When nothing is stored, the instance keeps its former values.
+        When nothing is stored, the instance keeps its former values; a record that another writer
+        deleted meanwhile gives a falsy outcome with reason `deleted`.
 
         Raises:
             FieldError: an unknown field or a bad value; nothing was sent.
-            NotFoundError: another writer deleted the record meanwhile.
         Cost: one round trip; two more for each writer that came first.
         """
         current = batches.active()

@@ -82,6 +82,7 @@ def put_of(instance: Instance, scope: Scope, record_id: str, draft: Draft) -> Pu
         session=draft.session,
         author=draft.author,
         time_cue=draft.time_cue,
+        asks=draft.asks,
         suspect=draft.suspect,
         ttl_ms=None if ttl is None else round(ttl * 1_000),
     )

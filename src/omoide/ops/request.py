@@ -84,6 +84,7 @@ class Put(Request["PutReply"]):
     session: str | None = None
     author: str | None = None
     time_cue: bool = False
+    asks: bool = False
     suspect: bool = False
     ttl_ms: int | None = None
     cap: int = 0
@@ -221,10 +222,13 @@ EVERYTHING = Match()
 class Search(Request["SearchReply"]):
     """Rank a partition by text and by what else the query tells.
 
-    `terms`: query term -> weight, at most 64. `explain` asks for the parts of each score. `names`: words of
-    the query that may name an author. `dates`: (year, month, day), None for what was not said. `when`: it asks
-    for a time. `ranking`: weights of the arms, None for the model's. `about`: an id of which to tell why it is
-    where it is, or why it does not come; implies `explain`.
+    `terms`: query term -> weight, at most 64. `explain` asks for the parts of each score. `names`: words
+    of the query that may name an author. `dates`: (year, month, day), None for what was not said. `when`:
+    it asks for a time. `ranking`: weights of the arms, None for the model's. `about`: an id of which to
+    tell why it does not come.
+
+    Cost: one round trip, two where nothing is cached; one more for a word that no memory has when the words
+    of the partition are not known (a page of 10,000 a round trip), and one more with `about`.
     """
 
     scope: Scope
@@ -261,9 +265,9 @@ class Hit:
 class Absence:
     """Why a record is not among the hits.
 
-    `reason`: `found` (it is among them), `missing` (never stored, or erased), `expired` (or not valid now),
-    `filtered`, `unmatched` (nothing of the query applies to it), `outranked` (`score` is below `least`, that of
-    the last hit, or ties with it and comes later). `tree` explains a score.
+    `reason`: `found` (it is among them), `missing` (never stored, or erased), `expired` (or not valid
+    now), `filtered`, `unmatched` (nothing of the query applies to it), `outranked` (`score` is below
+    `least`, that of the last hit, or ties with it and comes later). `tree` explains a score.
     """
 
     reason: str
@@ -413,6 +417,7 @@ class PartitionStatus:
     version: int
     fingerprint: str
     counters: Mapping[str, int]
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

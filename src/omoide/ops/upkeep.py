@@ -63,8 +63,6 @@ def doctor(model: str | None = None, *, progress: Progress | None = None) -> tup
 
     Args:
         model: Only partitions of the model of this name.
-    Raises:
-        CorruptRecordError: keys of a partition are missing.
     Cost: all bytes of all partitions, one partition at a time. Writes in between look like
         divergences: for quiet partitions.
     """

@@ -19,6 +19,9 @@ MAX_CHARS = 1_000_000
 """Characters of the longest text that is scanned; a longer one is refused."""
 
 
+_ID = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
+
+
 class RuleError(OmoideError, ValueError):
     """A rule of the user that could be slow or match everything. Attribute: `rule`."""
 
@@ -34,7 +37,7 @@ class UserRule:
     """A rule that adds drops.
 
     Attributes:
-        id: Name of the rule in verdicts, as `user:<id>`.
+        id: Name of the rule in verdicts and counters, as `user:<id>`; letters, digits, `.-_`, at most 64.
         literals: Lower case; one must occur in the text before the pattern is tried.
         pattern: What RE2 could run: no look-around, no back-reference, every repeat bounded.
     """
@@ -47,6 +50,8 @@ class UserRule:
     def __post_init__(self) -> None:
         from omoide.privacy.lint import check_pattern, runs_away
 
+        if not _ID.fullmatch(self.id):
+            raise RuleError("", "an id is 1 to 64 letters, digits, dots, dashes and underscores")
         if not self.literals or any(len(part) < 2 or part != part.lower() for part in self.literals):
             raise RuleError(self.id, "needs lower-case literals of two characters or more")
         problem = check_pattern(self.pattern)
@@ -69,7 +74,7 @@ class Policy:
     """Settings of one deployment, immutable.
 
     Attributes:
-        disabled: Names of rules that are switched off.
+        disabled: Names of rules that are switched off. What they would have blocked is counted.
         personal: Whether cards, social security numbers and bank accounts block.
         rules: Rules that add drops.
         max_chars: Characters of the longest text that is scanned.

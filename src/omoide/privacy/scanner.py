@@ -67,6 +67,7 @@ class Scan:
         low = normalise.lower(text)
         for finding in self._findings(text, low, gate()(low), depth):
             if finding.rule in self.options.disabled:
+                self.allowed = True
                 continue
             if self._is_allowed(text, finding):
                 self.allowed = True
@@ -88,9 +89,13 @@ class Scan:
     def _findings(self, text: str, low: str, hits: Hits, depth: int) -> Iterator[Finding]:
         options, found = self.options, hits.words
         if depth == 0:
-            finding = offrecord.off_the_record(low, found, options.disabled)
+            finding = offrecord.off_the_record(low, found, frozenset())
             if finding is not None:
                 yield finding
+                if finding.rule in options.disabled:
+                    finding = offrecord.off_the_record(low, found, options.disabled)
+                    if finding is not None:
+                        yield finding
         raw = text.encode("utf-8", "replace")
         solid = normalise.outline(raw)
         long = [word for word in text.split() if len(word) >= LONG_WORD] if _SOLID in solid else []

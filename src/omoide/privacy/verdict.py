@@ -30,7 +30,7 @@ class Verdict:
         reason: Class of the block, "" when nothing was blocked.
         rule: Name of the rule that decided, "" when nothing was blocked.
         suspect: A random-looking token was seen that no rule explains. It never blocks.
-        allowed: The allow-list let a match through. It is counted, never silent.
+        allowed: The allow-list, or a rule switched off, let a match through. It is counted, never silent.
     """
 
     blocked: bool

@@ -32,6 +32,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -302,9 +303,21 @@ def _lock(descriptor: int, *, exclusive: bool) -> bool:
 @contextlib.contextmanager
 def _server_lock(folder: Path) -> Iterator[int | None]:
     """The locked descriptor, or None while a server holds it."""
-    descriptor = os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = _above_standard(os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600))
     try:
         yield descriptor if _lock(descriptor, exclusive=True) else None
+    finally:
+        os.close(descriptor)
+
+
+def _above_standard(descriptor: int) -> int:
+    """The same file at a descriptor above 2: the lower ones are replaced in a program that is started."""
+    if descriptor > 2:
+        return descriptor
+    import fcntl
+
+    try:
+        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
     finally:
         os.close(descriptor)
 
@@ -333,17 +346,22 @@ def _spawn(folder: Path, socket_path: Path, lock: int) -> None:
     ]
     with contextlib.suppress(FileNotFoundError):
         socket_path.unlink()
-    done = subprocess.run(
-        [str(server_binary()), "-"],
-        input=server_config(options),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        pass_fds=(lock,),
-        cwd=folder,
-        umask=0o077,
-        check=False,
-    )
+    # The whole configuration is in a file before there is a server to read it: one that got half of
+    # it, because this process was killed in between, would listen where nobody asked it to.
+    with tempfile.TemporaryFile() as config:
+        config.write(server_config(options))
+        config.seek(0)
+        done = subprocess.run(
+            [str(server_binary()), "-"],
+            stdin=config,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=(lock,),
+            cwd=folder,
+            umask=0o077,
+            check=False,
+        )
     if done.returncode != 0:
         raise StoreUnavailableError(
             "the embedded server refused to start", hint=f"see {folder / 'server.log'}"

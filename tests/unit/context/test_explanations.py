@@ -63,7 +63,9 @@ def remarks(store_url: str) -> Any:
 
 
 def test_a_tree_names_every_arm_and_adds_up(remarks: Any) -> None:
-    result = ContextAssembler(Remark).assemble("When did Ann buy a kayak in May 2023?", owner="a", explain=True)
+    result = ContextAssembler(Remark).assemble(
+        "When did Ann buy a kayak in May 2023?", owner="a", explain=True
+    )
     told = result.metadata["explain"]
     assert result.records[0].remark_id == "r2"
     flat = told["r2"]["parts"]
@@ -71,10 +73,13 @@ def test_a_tree_names_every_arm_and_adds_up(remarks: Any) -> None:
     assert flat["score"] == pytest.approx(result.items[0].score, abs=1e-9)
     assert told["r2"]["rank"] == 1
     assert told["r3"]["rank_by_own_words"] == 0
-    assert "one away" in told["r3"]["parts"]
-    assert [arm["name"] for arm in result.metadata["arms"]][:3] == ["text", "neighbours", "author"]
+    assert "from before" in told["r3"]["parts"]
+    assert "from the question before" in told["r1"]["parts"]
+    assert [arm["name"] for arm in result.metadata["arms"]][:3] == ["text", "neighbours", "answer"]
     assert result.metadata["round_trips"] <= 2
-    again = ContextAssembler(Remark).assemble("When did Ann buy a kayak in May 2023?", owner="a", explain=True)
+    again = ContextAssembler(Remark).assemble(
+        "When did Ann buy a kayak in May 2023?", owner="a", explain=True
+    )
     assert again.metadata["round_trips"] == 1
     assert again.ids == result.ids
     again.to_json()
@@ -83,9 +88,9 @@ def test_a_tree_names_every_arm_and_adds_up(remarks: Any) -> None:
 def test_the_reply_beside_the_match_comes_and_weights_are_felt(remarks: Any) -> None:
     assembler = ContextAssembler(Remark)
     assert "r1" in assembler.assemble("kayak paddle", owner="a").ids
-    alone = assembler.assemble("kayak paddle", owner="a", ranking=RankWeights(near=0.0, far=0.0))
+    alone = assembler.assemble("kayak paddle", owner="a", ranking=RankWeights(near=0.0, far=0.0, answer=0.0))
     assert alone.ids == ("r0", "r2")
-    quiet = ContextAssembler(Remark, ranking=RankWeights(near=0.0, far=0.0))
+    quiet = ContextAssembler(Remark, ranking=RankWeights(near=0.0, far=0.0, answer=0.0))
     assert quiet.assemble("kayak paddle", owner="a").ids == alone.ids
 
 
@@ -95,7 +100,7 @@ def test_a_model_without_session_author_and_time_skips_those_arms(store_url: str
         Bare(bare_id="b2", owner="a", content="nothing of the kind").save()
         result = ContextAssembler(Bare).assemble("When did Ann buy kyak in May?", owner="a", explain=True)
         assert result.ids == ("b1",)
-        assert {"author", "date", "cue", "one away"}.isdisjoint(result.metadata["explain"]["b1"]["parts"])
+        assert {"author", "date", "cue", "from before"}.isdisjoint(result.metadata["explain"]["b1"]["parts"])
         assert "stand_ins" not in result.metadata
 
 
@@ -120,7 +125,9 @@ def test_why_a_memory_did_not_come(remarks: Any) -> None:
     last = assembler.assemble("kayak", owner="a").items[-1].score
     assert behind.score + behind.behind == pytest.approx(last)
     first = assembler.assemble("kayak", owner="a", max_items=1)
-    cut = ask("r2" if first.ids == ("r0",) else "r0", "kayak", owner="a", max_tokens=first.metadata["tokens"] + 1)
+    cut = ask(
+        "r2" if first.ids == ("r0",) else "r0", "kayak", owner="a", max_tokens=first.metadata["tokens"] + 1
+    )
     assert (cut.reason, cut.cut) == ("cut", "over_budget")
     assert cut.as_json()["says"]
     Remark(remark_id="r2", owner="a").delete()

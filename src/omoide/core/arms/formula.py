@@ -1,6 +1,7 @@
 """From the text of a memory to its score, the same to the last bit in numpy, plain Python and Lua.
 
-    share = rounded(near x min(1, gate / length))             length of the memory that borrows, in terms
+    share = rounded(reach x min(1, gate / length))            length of the memory that borrows, in terms
+    reach = answer from the memory before when that asks, else near; far from those two away
     used  = max(own, rounded(share x lender's))                per term and memory, lender one or two away
     text  = sum over terms of term_weight x used               exact: see `bm25`
     score = (text x author + date x best text x match) x cue x importance factor x confidence factor
@@ -35,7 +36,7 @@ def share(reach: float, gate: int, length: int) -> float:
     return rounded(reach * (1.0 if length <= gate else gate / length))
 
 
-def shares(reach: float, gate: int, lengths: NDArray[np.uint32]) -> Floats:
+def shares(reach: float | Floats, gate: int, lengths: NDArray[np.uint32]) -> Floats:
     """`share` of every length."""
     import numpy as np
 

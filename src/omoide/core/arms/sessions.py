@@ -229,9 +229,7 @@ class Sessions:
         ends = np.flatnonzero(np.append(~together, True)) if len(rows) else np.zeros(0, np.int64)
         self._last = dict(zip(sessions[ends].tolist(), rows[ends].tolist(), strict=True))
 
-    def _by_id(
-        self, rows: Rows, sessions: NDArray[np.uint32], times: Rows, equal: Mask
-    ) -> NDArray[np.int64]:
+    def _by_id(self, rows: Rows, sessions: NDArray[np.uint32], times: Rows, equal: Mask) -> NDArray[np.int64]:
         """The order of rows in session order once ties are broken by the ids that are known."""
         import numpy as np
 
@@ -239,9 +237,12 @@ class Sessions:
         places = np.flatnonzero(tied)
         names = rows[places].tolist()
         self.wanted.update(row for row in names if row not in self._ids)
-        if self.wanted:
-            return np.arange(len(rows))
         rank = np.zeros(len(rows), np.int64)
-        by_id = sorted(range(len(names)), key=lambda place: self._ids[names[place]])
+        by_id = sorted(range(len(names)), key=lambda place: self._ids.get(names[place], b""))
         rank[places[by_id]] = np.arange(len(names))
+        if self.wanted:  # a run of ties in which one is unknown stays in the order of rows
+            runs = np.cumsum(~np.append(False, equal))
+            unknown = np.fromiter((row not in self._ids for row in names), np.bool_, len(names))
+            unsure = np.isin(runs, runs[places[unknown]])
+            rank[unsure] = rows[unsure]
         return np.lexsort((rank, times, sessions))

@@ -27,6 +27,7 @@ class RankWeights:
 
     Attributes:
         near, far: Share of a neighbour's weight lent to the memory one, two places away, in [0, 1].
+        answer: The same for the memory right after one that asks something, at least `near`.
         gate: Length in terms beyond which a memory borrows less, by gate / length.
         author: Factor for the memories of the one author whom the query names, 1..16; 1 is off.
         date: Share of the best text score for a memory of the day the query names, 0..16; 0 is off.
@@ -37,6 +38,7 @@ class RankWeights:
 
     near: float = 0.5
     far: float = 0.3
+    answer: float = 0.8
     gate: int = 40
     author: float = 1.75
     date: float = 0.5
@@ -46,10 +48,12 @@ class RankWeights:
     back_off: bool = True
 
     def __post_init__(self) -> None:
-        shares = (self.near, self.far, self.importance, self.confidence)
+        shares = (self.near, self.far, self.answer, self.importance, self.confidence)
         factors = (self.author, self.cue, self.date + 1)
         if not all(isfinite(share) and 0 <= share <= 1 for share in shares):
-            raise ModelError("RankWeights.near, far, importance and confidence are shares of 1")
+            raise ModelError("RankWeights.near, far, answer, importance and confidence are shares of 1")
+        if self.answer < self.near:
+            raise ModelError("RankWeights.answer is at least near")
         if self.importance == 1 or self.confidence == 1:
             raise ModelError("RankWeights.importance and confidence must be below 1")
         if not all(isfinite(factor) and 1 <= factor <= 17 for factor in factors):
@@ -60,14 +64,25 @@ class RankWeights:
     @property
     def borrows(self) -> bool:
         """Whether neighbours lend at all."""
-        return self.near > 0 or self.far > 0
+        return self.answer > 0 or self.far > 0
 
     @property
     def arms(self) -> tuple[Arm, ...]:
         """Every arm, in the order in which they apply."""
         return (
             Arm("text", 1.0, "words of the query in the memory, weighed by BM25", True),
-            Arm("neighbours", self.near, "words of the query just before or after, in its session", self.borrows),
+            Arm(
+                "neighbours",
+                self.near,
+                "words of the query just before or after, in its session",
+                self.near > 0,
+            ),
+            Arm(
+                "answer",
+                self.answer,
+                "words of the query in the question right before it",
+                self.answer > self.near,
+            ),
             Arm("author", self.author, "the query names its author, and no other", self.author != 1),
             Arm("date", self.date, "it is of a date that the query names", self.date != 0),
             Arm("cue", self.cue, "the query asks for a time, and the memory tells one", self.cue != 1),

@@ -94,7 +94,9 @@ class Vocabulary:
         return [(term, -BACK_OFF_WEIGHT * negative) for negative, term in sorted(found)[:LIMIT]]
 
     def _containing(self, character: str) -> list[tuple[str, float]]:
-        pairs = [pair for pair in self._pairs.get(character, ()) if pair != character and pair not in self._gone]
+        pairs = [
+            pair for pair in self._pairs.get(character, ()) if pair != character and pair not in self._gone
+        ]
         pairs.sort(key=lambda pair: (pair[0] != character, pair))
         return [(pair, BACK_OFF_WEIGHT * 2 / (1 + len(pair))) for pair in pairs[:PAIRS_LIMIT]]
 

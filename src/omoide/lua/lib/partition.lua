@@ -48,8 +48,11 @@ local function glance(Q)
 end
 
 -- A head without its companions means that keys were evicted or deleted from outside.
+local function whole(Q, H)
+  return redis.call('STRLEN', Q.a) >= (H.next > 1 and H.next * 32 or 0) and redis.call('HLEN', Q.m) == H.n
+    and redis.call('HLEN', Q.r) == H.n
+end
+
 local function check_companions(Q, H)
-  if redis.call('STRLEN', Q.a) < (H.next > 1 and H.next * 32 or 0) or redis.call('HLEN', Q.m) ~= H.n or redis.call('HLEN', Q.r) ~= H.n then
-    error('CORRUPT a key of the partition is missing or damaged', 0)
-  end
+  if not whole(Q, H) then error('CORRUPT a key of the partition is missing or damaged', 0) end
 end

@@ -129,7 +129,9 @@ class Known:
     def serves(self, gen: bytes, rows: int) -> bool:
         """Whether no row came since; of many words, fewer than an eighth."""
         grown = rows - self.rows
-        return gen == self.gen and (grown == 0 or (len(self.words) > _MANY_WORDS and 0 < grown * 8 < self.rows))
+        return gen == self.gen and (
+            grown == 0 or (len(self.words) > _MANY_WORDS and 0 < grown * 8 < self.rows)
+        )
 
 
 @dataclass(slots=True)
@@ -158,7 +160,8 @@ class Partition:
     def reset(self, gen: bytes, *, intervals: bool) -> None:
         """Forget everything; `gen` names the row numbering that follows."""
         self.gen = gen
-        self.columns = Columns(intervals=intervals)
+        self._columns: Columns | None = None
+        self._timed = intervals
         self.terms: dict[str, Postings] = {}
         self.v = self.n = self.sdl = self.log = 0
         self.floor = 0
@@ -170,6 +173,17 @@ class Partition:
         self.sessions: Sessions | None = None
         self.everyone = Witnesses()
         self.vocabulary: Known | None = None
+
+    @property
+    def columns(self) -> Columns:
+        """The attribute rows; made at first use, so that the server reader never imports numpy."""
+        if self._columns is None:
+            self._columns = Columns(intervals=self._timed)
+        return self._columns
+
+    @columns.setter
+    def columns(self, columns: Columns) -> None:
+        self._columns = columns
 
     @property
     def nbytes(self) -> int:
@@ -256,7 +270,9 @@ class Partition:
             self.columns.kill(write.erased)
         vocabulary_known = self.known_since > 0 and self.known_as_of >= self.floor
         known = self.vocabulary
-        words = known.words if known is not None and (known.gen, known.rows) == (self.gen, write.row) else None
+        words = (
+            known.words if known is not None and (known.gen, known.rows) == (self.gen, write.row) else None
+        )
         for term, code in zip(write.terms, write.codes, strict=True):
             held = self.terms.get(term)
             if words is not None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from omoide.core.columns import CONFIDENCE_STEPS, SUSPECT, TIME_CUE, stored_confidence, unpack
+from omoide.core.columns import ASKS, CONFIDENCE_STEPS, SUSPECT, TIME_CUE, stored_confidence, unpack
 from omoide.core.decay import power_relevance, relevance_at
 from omoide.core.postings import code, exact_term
 from omoide.errors import CorruptRecordError
@@ -127,7 +127,7 @@ def encode_put(put: Put) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
         "importance": _F32.unpack(_F32.pack(put.importance if put.base is None else put.base))[0],
         "confidence": _confidence(put),
         "rate": rate(spec),
-        "flags": (TIME_CUE if put.time_cue else 0) | (SUSPECT if put.suspect else 0),
+        "flags": TIME_CUE * put.time_cue | ASKS * put.asks | SUSPECT * put.suspect,
         "ttl": put.ttl_ms,
         "interval": spec.ttl is not None,
         "cap": put.cap,

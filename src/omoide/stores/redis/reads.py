@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from omoide.core.decay import power_scale
-from omoide.errors import QueryError
+from omoide.errors import CorruptRecordError, QueryError
 from omoide.model.schema import Scope
 from omoide.ops.request import (
     EVERYTHING,
@@ -104,6 +104,8 @@ class Lookup:
         if request.match != EVERYTHING:
             return (yield from self.reader.count(head, request))
         reply = yield from answer(Call("count", head))
+        if reply and not reply[6]:
+            raise CorruptRecordError("a key of the partition is missing or damaged", hint="omoide doctor")
         return int(reply[0]) if reply else 0
 
     def counters(self, request: ReadCounters) -> Handler[dict[str, int]]:

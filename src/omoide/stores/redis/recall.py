@@ -11,14 +11,14 @@ over it is final when the records came with it, else one more call gets them. So
 ranking of one state of the partition, with the records of that state. A partition that is written faster than
 that is ranked on the server, in the same one step as its records are read.
 
-Two things may take a call more, which counts as cold: words of the query that no memory has, when the words
-that could stand in for them have to be read first; and, beside a fetch in the same round trip, ids of
-memories that tie in time within a session. The prediction takes such ties in the order of saving, so a ranking
-that ids confirm costs nothing more.
+Two things may take a call more, which counts as cold: words of the query that no memory has, when the
+words that could stand in for them have to be read first; and ids of memories that tie in time within a
+session. Those are read beside a fetch, in the same round trip; the prediction takes such ties in the order
+of saving, and only where ids say otherwise is there something new to rank.
 
 Server reader: `rank` scores in Lua. It needs no cache and no numpy, and refuses beyond a budget of postings.
-With the client to fall back on (`auto`) it refuses, too, what it could do only without an arm; alone, it skips
-that arm and says so.
+With the client to fall back on (`auto`) it also refuses what it could do only without an arm; alone, it
+skips that arm and says so.
 """
 
 from __future__ import annotations
@@ -393,9 +393,7 @@ def _term_lists(partition: Partition, asked: Asked) -> list[TermList]:
 
 
 def _explainer(partition: Partition, view: View) -> Explainer:
-    return Explainer(
-        view.terms, view.table, partition.columns, partition.n, view.arms, view.ranked.best_text
-    )
+    return Explainer(view.terms, view.table, partition.columns, partition.n, view.arms, view.ranked.best_text)
 
 
 # ---- the server's plan and reply --------------------------------------------------------------------

@@ -37,6 +37,9 @@ _UNKNOWN = re.compile(r"unknown (?:command|subcommand)[ '`]+([A-Za-z|_-]{1,40})[
 _LINE = re.compile(r"user_script:(\d+)")
 _PART = re.compile(r"CORRUPT (:[a-z])(?= |$)")
 
+_MOVING = "access a non local key"
+"""A script met a key of its slot that has moved already: it was undone, and works once all have moved."""
+
 _CLASSES = {
     "NOSCRIPT": "NoScriptError",
     "NOPERM": "NoPermissionError",
@@ -78,6 +81,8 @@ def server_reply(text: str) -> Exception:
     from redis import exceptions as client
 
     code, _, rest = text.partition(" ")
+    if _MOVING in text:
+        return client.TryAgainError(rest)
     known: type[Exception] = getattr(client, _CLASSES.get(code, "ResponseError"))
     return known(rest if code in _CLASSES else text)
 

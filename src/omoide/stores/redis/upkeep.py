@@ -60,8 +60,8 @@ class Upkeep:
 
     def _status(self, head: bytes, reply: list[Any], counters: dict[str, int]) -> PartitionStatus:
         model, values = self.keys.parse(head) or ("", ())
-        live, dead, rows, _, v, fingerprint = reply or (0, 0, 0, b"", 0, b"")
-        return PartitionStatus(model, values, live, dead, rows, v, fingerprint.decode(), counters)
+        live, dead, rows, _, v, fingerprint, whole = reply or (0, 0, 0, b"", 0, b"", 1)
+        return PartitionStatus(model, values, live, dead, rows, v, fingerprint.decode(), counters, not whole)
 
     # ---- rebuild
 

@@ -16,8 +16,8 @@ import oracle
 from omoide.core import accumulator, bm25, postings, ranking
 from omoide.core.arms import DEFAULT_WEIGHTS
 from omoide.core.arms.formula import factors
-from omoide.core.explanation import Explainer
 from omoide.core.columns import DEAD, Columns, Ranges, pack
+from omoide.core.explanation import Explainer
 from omoide.errors import CorruptRecordError, QueryError
 
 NOW = 1_000
