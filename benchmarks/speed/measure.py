@@ -2,7 +2,8 @@
 
 The clocks are read outermost to innermost and back: server before, wall and client around the call,
 server after. Client time is the whole process's processor time, so no thread hides work. Round trips
-are counted where redis-py hands bytes to a socket: one hand-over is one trip, whatever it carries.
+are counted where redis-py, and omoide's wire, hand bytes to a socket: one hand-over is one trip, whatever it
+carries.
 """
 
 from __future__ import annotations
@@ -61,21 +62,27 @@ class Trips:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Count for the length of the block; redis-py is left as it was."""
+        """Count for the length of the block; both are left as they were."""
         from redis.connection import AbstractConnection
 
-        patched: Any = AbstractConnection
-        send = patched.send_packed_command
+        from omoide.stores.redis.topology import Traffic
 
-        def counted(connection: Any, *arguments: Any, **options: Any) -> Any:
+        with self._counted(AbstractConnection, "send_packed_command"), self._counted(Traffic, "add"):
+            yield
+
+    @contextmanager
+    def _counted(self, owner: Any, name: str) -> Iterator[None]:
+        original = getattr(owner, name)
+
+        def counted(*arguments: Any, **options: Any) -> Any:
             self.count += 1
-            return send(connection, *arguments, **options)
+            return original(*arguments, **options)
 
-        patched.send_packed_command = counted
+        setattr(owner, name, counted)
         try:
             yield
         finally:
-            patched.send_packed_command = send
+            setattr(owner, name, original)
 
 
 def measure(call: Callable[[], T], server: Server | None, trips: Trips) -> tuple[T, Sample]:
