@@ -170,7 +170,9 @@ def status(model: str | None = None) -> dict[str, Any]:
     Args:
         model: Only partitions of the model of this name.
     Returns:
-        dict with `url`, `namespace`, `server` and `partitions` (list of dict, sorted).
+        dict with `url`, `namespace`, `server`, `partitions` (list of dict, sorted), and `never_record`:
+        whether the firewall is `disabled` for this deployment, `models` (name -> reason -> records, the
+        sum of the durable counters) and `process` (the same, counted in this process).
     Cost: scans the keys of every primary; one round trip per 256 partitions.
     """
     connection = port.current()
@@ -186,6 +188,8 @@ async def astatus(model: str | None = None) -> dict[str, Any]:
 
 
 def _status(connection: Any, facts: dict[str, Any], partitions: Any) -> dict[str, Any]:
+    from omoide.mixins.never_record import by_reason, process_counts, totals
+
     return {
         "url": getattr(connection, "url", ""),
         "namespace": getattr(connection, "namespace", ""),
@@ -200,7 +204,13 @@ def _status(connection: Any, facts: dict[str, Any], partitions: Any) -> dict[str
                 "version": part.version,
                 "damaged": part.damaged,
                 "counters": dict(sorted(part.counters.items())),
+                "never_record": by_reason(part.counters),
             }
             for part in partitions
         ],
+        "never_record": {
+            "disabled": settings.never_record_disabled(),
+            "models": totals((part.model, part.counters) for part in partitions),
+            "process": process_counts(),
+        },
     }

@@ -6,6 +6,7 @@ tails and sealed segments, edges, entities, uniqueness, ordinals, statistics, tu
 
 from __future__ import annotations
 
+import struct
 import time
 from collections.abc import Callable
 from typing import Any
@@ -285,7 +286,7 @@ def deliver(connection: Connection, keys: Keys) -> Any:
 def deliver_over_an_old_turn(connection: Connection, keys: Keys) -> Any:
     scope = _scope(ttl=60)
     _filled(connection, scope, ttl_ms=60_000)
-    keys.redis.zadd(keys.name(scope, "o"), {"turn": 1})
+    keys.redis.hset(keys.name(scope, "i"), "turn", struct.pack("<q", 1) + b"\x80")
     return Deliver(scope, "second turn", ("1", "4"), counters=(("deliveries", 1),))
 
 

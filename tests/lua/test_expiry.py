@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 
 import pytest
@@ -249,15 +250,26 @@ def test_a_turn_is_kept_for_24_hours(connection: Connection, scope: Scope, keys:
     execute = connection.store.execute
     execute(put(scope, "1", "cat"))
     execute(Deliver(scope, "t", ("1",)))
-    at = int(keys.redis.zscore(keys.name(scope, "o"), "t"))
+    name = keys.name(scope, "i")
+    held = keys.redis.hget(name, "t")
+    (at,) = struct.unpack_from("<q", held)
     assert at - record(connection, scope, "1").accessed_ms == 86_400_000
-    for letter in "io":
-        assert at <= keys.redis.pexpiretime(keys.name(scope, letter)) <= at + 3_600_000
+    assert at <= keys.redis.pexpiretime(name) <= at + 3_600_000
     execute(Deliver(scope, "t2", ("1",)))
-    keys.redis.zadd(keys.name(scope, "o"), {"t": 1})
+    keys.redis.hset(name, "t", struct.pack("<q", 1) + held[8:])
+    assert execute(ReadTurn(scope, "t")) is None
     execute(Deliver(scope, "t3", ("1",)))
-    assert set(keys.redis.hkeys(keys.name(scope, "i"))) == {b"t2", b"t3"}
-    assert set(keys.redis.zrange(keys.name(scope, "o"), 0, -1)) == {b"t2", b"t3"}
+    assert set(keys.redis.hkeys(name)) == {b"t2", b"t3"}
+
+
+def test_turns_that_are_over_do_not_pile_up(connection: Connection, scope: Scope, keys: Keys) -> None:
+    execute = connection.store.execute
+    execute(put(scope, "1", "cat"))
+    name = keys.name(scope, "i")
+    for number in range(300):
+        execute(Deliver(scope, f"t{number}", ("1",)))
+        keys.redis.hset(name, f"t{number}", struct.pack("<q", 1) + keys.redis.hget(name, f"t{number}")[8:])
+    assert keys.redis.hlen(name) < 20
 
 
 def test_a_turn_survives_update_and_erasure(connection: Connection, scope: Scope) -> None:

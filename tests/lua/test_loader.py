@@ -31,7 +31,7 @@ REDIS_7_0 = frozenset(
         "HGETALL",
         "HLEN",
         "HSCAN",
-        "HMGET",
+        "HMGET HRANDFIELD",
         "HSET",
         "PERSIST",
         "PEXPIREAT",

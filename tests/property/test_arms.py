@@ -41,7 +41,7 @@ START = 1_682_553_600_000
 DAY = 86_400_000
 
 
-class Saying(Model):
+class ArmsSaying(Model):
     saying_id = AutoKeyField()
     agent_id = KeyField()
     content = StringField(default="")
@@ -55,7 +55,7 @@ class Saying(Model):
     text = BM25Field(source="content")
 
 
-SPEC = spec_of(Saying)
+SPEC = spec_of(ArmsSaying)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ class Agent:
         choose = self.random
         words = choose.choices(WORDS, k=choose.randint(1, 5 if self.ties else 60))
         cue, asks = choose.random() < 0.4, choose.random() < 0.4
-        saying = Saying(
+        saying = ArmsSaying(
             saying_id=name,
             agent_id=self.scope.values[0],
             content=" ".join(words) + (" yesterday" if cue else "") + ("?" if asks else ""),
@@ -275,7 +275,7 @@ def test_ties_in_time_cost_a_call_more_only_where_ids_do_not_follow_the_order_of
         for agent_id, step, cold in (("in order", 1, 2), ("shuffled", 7, 3)):
             scope = Scope(SPEC, (agent_id,))
             for number in range(30):
-                saying = Saying(
+                saying = ArmsSaying(
                     saying_id=f"{number * step % 30:02}",
                     agent_id=agent_id,
                     content=WORDS[number % 12],
@@ -300,7 +300,7 @@ def test_the_server_reader_names_the_arms_it_skips_and_auto_takes_none(valkey_se
         scope = Scope(SPEC, ("skips",))
         puts = []
         for number in range(2100):
-            saying = Saying(
+            saying = ArmsSaying(
                 agent_id="skips",
                 content=f"common {number}",
                 session_id=str(number // 30),
@@ -333,7 +333,7 @@ def test_words_read_in_pages_serve_until_the_partition_grows(valkey_server: Valk
         scope = Scope(SPEC, ("pages",))
 
         def save(text: str) -> None:
-            put = prepare(Saying(agent_id="pages", content=text, occurred_at=datetime.now(UTC))).put
+            put = prepare(ArmsSaying(agent_id="pages", content=text, occurred_at=datetime.now(UTC))).put
             assert put is not None
             one.store.execute(put)
 

@@ -120,7 +120,7 @@ local function borrow()
   for i = 1, #own do
     for row in pairs(own[i]) do matched[row] = true end
   end
-  local links = links_of(matched, plan.session, now, plan.looks)
+  local links = links_of(matched, plan.session, now, 8 * plan.looks)
   if not links then
     if not skip('neighbours') then return false end
     links = {}
@@ -133,12 +133,13 @@ local function borrow()
     for row, weight in pairs(own[i]) do
       used[row] = max(used[row] or 0, weight)
       local around = links[row] or {}
+      local block, first = around[5], around[6]
       local asks = links[row] and floor(attributes[row][1] / 16) % 2 == 1
       local reach = asks and reaches_of_question or reaches
       for at = 1, 4 do
         local other = around[at]
         if other then
-          local lent = round20(share(reach[at], attributes[other][3]) * weight)
+          local lent = round20(share(reach[at], length_in(block, first, other)) * weight)
           used[other] = max(used[other] or 0, lent)
         end
       end

@@ -108,6 +108,14 @@ def kept_out(counters: Mapping[str, int]) -> int:
     return sum(count for reason, count in by_reason(counters).items() if reason not in STORED_ANYWAY)
 
 
+def totals(partitions: Iterable[tuple[str, Mapping[str, int]]]) -> dict[str, dict[str, int]]:
+    """What the firewall counted, by model and reason, out of (model name, counters) of partitions."""
+    found: dict[str, Counter[str]] = {}
+    for model, counters in partitions:
+        found.setdefault(model, Counter()).update(by_reason(counters))
+    return {model: dict(sorted(counts.items())) for model, counts in sorted(found.items()) if counts}
+
+
 class NeverRecordMixin:
     """Scans every string of a record before it is stored, and refuses secrets and what is off the record.
 

@@ -17,6 +17,7 @@ record that cannot be judged (`budget`, `error`) is reported and stays where it 
 
 from __future__ import annotations
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -53,6 +54,9 @@ ACTIONS = ("report", "quarantine", "erase")
 PAGE = 250
 """Records scanned between two cursors."""
 
+_END = "~"
+_PLACE = re.compile("[0-9a-f]{4}")
+
 Progress = Callable[[int, int, str], None]
 """Told (records scanned in this run, records to scan, cursor to go on from) after every page."""
 
@@ -61,11 +65,11 @@ Progress = Callable[[int, int, str], None]
 class Found:
     """A stored record that the firewall blocks.
 
-    `partition` and `id` are "" where they are what is blocked.
+    `partition` (its values) and `id` are empty where they are what is blocked.
     """
 
     model: str
-    partition: str
+    partition: tuple[str, ...]
     id: str
     reason: str
     rule: str
@@ -179,10 +183,10 @@ def screened(
     begun, page = _read_cursor(cursor)
     scopes, total = yield from _scopes(spec, partition)
     state = _Run(model, action, progress, total)
-    for place, scope in scopes:
-        if place < begun:
-            continue
-        yield from _screen_one(state, scope, place, page if place == begun else "")
+    ends = [*(place for place, _ in scopes[1:]), _END]
+    for (place, scope), end in zip(scopes, ends, strict=True):
+        if place >= begun:
+            yield from _screen_one(state, scope, (place, end), page if place == begun else "")
     return Screened(action, state.scanned, tuple(state.found), state.suspect, state.removed, state.left)
 
 
@@ -207,7 +211,8 @@ def _scopes(spec: ModelSpec, partition: dict[str, Any]) -> Plan[tuple[list[tuple
     )
 
 
-def _screen_one(state: _Run, scope: Scope, place: str, page: str) -> Plan[None]:
+def _screen_one(state: _Run, scope: Scope, places: tuple[str, str], page: str) -> Plan[None]:
+    """Screen a partition from a page on; `places` are its own and that of the one after it."""
     name = _scan_name(scope, state.policy)
     while True:
         reply: PageReply = yield Page(scope, page, PAGE)
@@ -223,7 +228,7 @@ def _screen_one(state: _Run, scope: Scope, place: str, page: str) -> Plan[None]:
             yield from _remove(state, scope, blocked, nameless=name.blocked)
         page = reply.cursor
         if state.progress is not None:
-            cursor = _write_cursor(place, page) if page else _write_cursor(_after(place), "")
+            cursor = _write_cursor(places[0] if page else places[1], page)
             state.progress(state.scanned, max(state.scanned, state.total), cursor)
         if not page:
             return
@@ -248,9 +253,12 @@ def _scan(spec: ModelSpec, record: Record, policy: Policy | None) -> Verdict:
 
 
 def _scan_name(scope: Scope, policy: Policy | None) -> Verdict:
+    """The verdict over the name of a partition; clean when it could not be judged."""
     from omoide.privacy import scan_values
+    from omoide.privacy.verdict import CLEAN
 
-    return scan_values(dict(zip(scope.spec.partition_by, scope.values, strict=True)), policy=policy)
+    verdict = scan_values(dict(zip(scope.spec.partition_by, scope.values, strict=True)), policy=policy)
+    return CLEAN if verdict.reason in UNREAD else verdict
 
 
 def _findings(
@@ -258,7 +266,7 @@ def _findings(
 ) -> Iterator[Found]:
     from omoide.privacy import scan
 
-    shown = "" if hide else "/".join(scope.values)
+    shown = () if hide else scope.values
     for record, verdict in blocked:
         own = "" if scan(record.id, policy=policy).blocked else record.id
         yield Found(scope.spec.name, shown, own, verdict.reason, verdict.rule)
@@ -308,13 +316,11 @@ def _copy(scope: Scope, judged: Sequence[tuple[Record, Verdict]]) -> Plan[tuple[
 
 
 def _place(scope: Scope) -> str:
-    """Where a partition stands in the order of a run: 16 hex digits."""
-    return blake2b("\0".join(scope.values).encode(), digest_size=8).hexdigest()
+    """Where a partition stands in the order of a run: 4 hex digits, too few to tell its name.
 
-
-def _after(place: str) -> str:
-    """The next place there can be."""
-    return f"{int(place, 16) + 1:016x}"
+    Partitions may share a place. A cursor of a page does not fit the others, which start anew.
+    """
+    return blake2b("\0".join(scope.values).encode(), digest_size=2).hexdigest()
 
 
 def _write_cursor(place: str, page: str) -> str:
@@ -326,10 +332,9 @@ def _read_cursor(cursor: str | None) -> tuple[str, str]:
         return "", ""
     try:
         place, bar, page = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition("|")
-        int(place, 16)
     except ValueError:
-        bar = ""
-    if not bar:
+        bar = place = ""
+    if not bar or not (place == _END or _PLACE.fullmatch(place)):
         raise QueryError("that is no cursor of a scan")
     return place, page
 

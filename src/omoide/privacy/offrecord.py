@@ -236,7 +236,7 @@ def off_the_record(low: str, found: set[str], disabled: frozenset[str]) -> Findi
     Cost: linear: a window of 170 characters per occurrence and rule.
     """
     known = _rules()
-    for word in found & known.by_word.keys():
+    for word in sorted(found & known.by_word.keys()):
         size, place = len(word), low.find(word)
         while place >= 0:
             for index in known.by_word[word]:

@@ -28,6 +28,8 @@ DEPTH: Final = 2
 MOST_NAMES: Final = 6_000
 """Secret-bearing names of one text that are looked at; a text with more is refused."""
 
+_WRAPPED: Final = "+wrapped"
+"""A token broken over lines: its range is the whole text, so it is judged before it gets one."""
 _SOLID: Final = b"x" * LONG_WORD
 _WALLET: Final = frozenset(
     (
@@ -66,7 +68,7 @@ class Scan:
         """The first finding in a plain view, offsets in that view; None when the text is clean."""
         low = normalise.lower(text)
         for finding in self._findings(text, low, gate()(low), depth):
-            if finding.rule in self.options.disabled:
+            if self.options.disabled and finding.rule.partition("+")[0] in self.options.disabled:
                 self.allowed = True
                 continue
             if self._is_allowed(text, finding):
@@ -77,7 +79,7 @@ class Scan:
 
     def _is_allowed(self, text: str, finding: Finding) -> bool:
         allows = self.options.allows
-        if allows is None or finding.reason == "off_the_record":
+        if allows is None or finding.reason == "off_the_record" or finding.rule.endswith(_WRAPPED):
             return False
         part = text[finding.start : finding.end]
         return any(
@@ -129,8 +131,11 @@ class Scan:
                 yield Finding(finding.reason, f"{finding.rule}+{view.kind}", view.start, view.end)
         if "\n" in text and (started or (not found.isdisjoint(head_words()) and may_be_cut(text))):
             joined = normalise.rejoined(text)
-            for rule, _ in find_tokens("\n".join(joined), joined, found).matches:
-                yield Finding("credential", f"{rule}+wrapped", 0, len(text))
+            for rule, match in find_tokens("\n".join(joined), joined, found).matches:
+                if self.options.allows is not None and self.options.allows(match):
+                    self.allowed = True
+                else:
+                    yield Finding("credential", rule + _WRAPPED, 0, len(text))
 
     def _spend(self, characters: int) -> None:
         self.spent += characters

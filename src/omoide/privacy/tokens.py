@@ -194,7 +194,7 @@ def _candidates(
     known = formats()
     if heads:
         yield from _headed(blob, known, heads)
-    for start in starts:
+    for start in sorted(starts):
         for literal, made in known.tight[start]:
             if literal in blob:
                 yield from _tight(blob, made)

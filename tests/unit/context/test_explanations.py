@@ -17,7 +17,7 @@ from omoide.ops.model import Model
 START = datetime(2023, 5, 8, 12, tzinfo=UTC)
 
 
-class Remark(Model):
+class ToldRemark(Model):
     remark_id = AutoKeyField()
     owner = KeyField()
     content = StringField(default="")
@@ -29,7 +29,7 @@ class Remark(Model):
     index = BM25Field(source="content")
 
 
-class Bare(Model):
+class ToldBare(Model):
     bare_id = AutoKeyField()
     owner = KeyField()
     content = StringField(default="")
@@ -46,10 +46,10 @@ LINES = [
 
 @pytest.fixture
 def remarks(store_url: str) -> Any:
-    with Connection(store_url):
+    with Connection(store_url) as opened, opened.use():
         saved = []
         for number, (author, content) in enumerate(LINES):
-            remark = Remark(
+            remark = ToldRemark(
                 remark_id=f"r{number}",
                 owner="a",
                 content=content,
@@ -63,7 +63,7 @@ def remarks(store_url: str) -> Any:
 
 
 def test_a_tree_names_every_arm_and_adds_up(remarks: Any) -> None:
-    result = ContextAssembler(Remark).assemble(
+    result = ContextAssembler(ToldRemark).assemble(
         "When did Ann buy a kayak in May 2023?", owner="a", explain=True
     )
     told = result.metadata["explain"]
@@ -77,7 +77,7 @@ def test_a_tree_names_every_arm_and_adds_up(remarks: Any) -> None:
     assert "from the question before" in told["r1"]["parts"]
     assert [arm["name"] for arm in result.metadata["arms"]][:3] == ["text", "neighbours", "answer"]
     assert result.metadata["round_trips"] <= 2
-    again = ContextAssembler(Remark).assemble(
+    again = ContextAssembler(ToldRemark).assemble(
         "When did Ann buy a kayak in May 2023?", owner="a", explain=True
     )
     assert again.metadata["round_trips"] == 1
@@ -86,32 +86,32 @@ def test_a_tree_names_every_arm_and_adds_up(remarks: Any) -> None:
 
 
 def test_the_reply_beside_the_match_comes_and_weights_are_felt(remarks: Any) -> None:
-    assembler = ContextAssembler(Remark)
+    assembler = ContextAssembler(ToldRemark)
     assert "r1" in assembler.assemble("kayak paddle", owner="a").ids
     alone = assembler.assemble("kayak paddle", owner="a", ranking=RankWeights(near=0.0, far=0.0, answer=0.0))
     assert alone.ids == ("r0", "r2")
-    quiet = ContextAssembler(Remark, ranking=RankWeights(near=0.0, far=0.0, answer=0.0))
+    quiet = ContextAssembler(ToldRemark, ranking=RankWeights(near=0.0, far=0.0, answer=0.0))
     assert quiet.assemble("kayak paddle", owner="a").ids == alone.ids
 
 
 def test_a_model_without_session_author_and_time_skips_those_arms(store_url: str) -> None:
-    with Connection(store_url):
-        Bare(bare_id="b1", owner="a", content="Ann has a kayak since May 2023").save()
-        Bare(bare_id="b2", owner="a", content="nothing of the kind").save()
-        result = ContextAssembler(Bare).assemble("When did Ann buy kyak in May?", owner="a", explain=True)
+    with Connection(store_url) as opened, opened.use():
+        ToldBare(bare_id="b1", owner="a", content="Ann has a kayak since May 2023").save()
+        ToldBare(bare_id="b2", owner="a", content="nothing of the kind").save()
+        result = ContextAssembler(ToldBare).assemble("When did Ann buy kyak in May?", owner="a", explain=True)
         assert result.ids == ("b1",)
         assert {"author", "date", "cue", "from before"}.isdisjoint(result.metadata["explain"]["b1"]["parts"])
         assert "stand_ins" not in result.metadata
 
 
 def test_a_misspelt_word_is_stood_in_for_and_said(remarks: Any) -> None:
-    result = ContextAssembler(Remark, track=False).assemble("kayakk", owner="a")
+    result = ContextAssembler(ToldRemark, track=False).assemble("kayakk", owner="a")
     assert result.metadata["stand_ins"] == {"kayakk": ["kayak"]}
     assert {"r0", "r2"} <= set(result.ids)
 
 
 def test_why_a_memory_did_not_come(remarks: Any) -> None:
-    assembler = ContextAssembler(Remark, max_items=2)
+    assembler = ContextAssembler(ToldRemark, max_items=2)
     ask = assembler.explain_missing
     assert ask("r0", "kayak", owner="a").reason == "delivered"
     assert ask("r9", "kayak", owner="a").reason == "missing"
@@ -130,32 +130,32 @@ def test_why_a_memory_did_not_come(remarks: Any) -> None:
     )
     assert (cut.reason, cut.cut) == ("cut", "over_budget")
     assert cut.as_json()["says"]
-    Remark(remark_id="r2", owner="a").delete()
+    ToldRemark(remark_id="r2", owner="a").delete()
     assert ask("r2", "kayak", owner="a").reason == "missing"
 
 
 def test_an_expired_memory_is_said_to_be(store_url: str) -> None:
-    class Fleeting(Model):
+    class ToldFleeting(Model):
         fleeting_id = AutoKeyField()
         owner = KeyField()
         content = StringField(default="")
         index = BM25Field(source="content")
 
         class Meta:
-            ttl = 0.05
+            ttl = 0.6
 
-    with Connection(store_url):
-        Fleeting(fleeting_id="f", owner="a", content="kayak").save()
-        assembler = ContextAssembler(Fleeting)
+    with Connection(store_url) as opened, opened.use():
+        ToldFleeting(fleeting_id="f", owner="a", content="kayak").save()
+        assembler = ContextAssembler(ToldFleeting)
         assert assembler.explain_missing("f", "kayak", owner="a").reason == "delivered"
         import time
 
-        time.sleep(0.06)
+        time.sleep(0.65)
         assert assembler.explain_missing("f", "kayak", owner="a").reason in ("expired", "missing")
 
 
 async def test_the_async_twin_says_the_same(store_url: str, remarks: Any) -> None:
-    assembler = ContextAssembler(Remark, max_items=2)
+    assembler = ContextAssembler(ToldRemark, max_items=2)
     first = assembler.explain_missing("r3", "kayak", owner="a")
     second = await assembler.aexplain_missing("r3", "kayak", owner="a")
     assert first == second
@@ -163,4 +163,4 @@ async def test_the_async_twin_says_the_same(store_url: str, remarks: Any) -> Non
 
 def test_composite_recall_has_no_query_to_explain(remarks: Any) -> None:
     with pytest.raises(QueryError):
-        ContextAssembler(Remark, mode="composite").explain_missing("r0", "", owner="a")
+        ContextAssembler(ToldRemark, mode="composite").explain_missing("r0", "", owner="a")

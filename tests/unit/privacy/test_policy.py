@@ -40,6 +40,25 @@ def test_a_rule_can_be_switched_off() -> None:
     assert not scan("Off the record, he left.", policy=off).blocked
 
 
+def test_a_rule_switched_off_is_counted_and_off_in_every_view() -> None:
+    policy = Policy(disabled=frozenset({"github"}))
+    for text in (f"use {TOKEN} here", f"agent: a\ntext: {TOKEN}", f"agent: a\n{TOKEN[:20]}\n{TOKEN[20:]}"):
+        assert scan(text).blocked
+        verdict = scan(text, policy=policy)
+        assert (verdict.blocked, verdict.allowed) == (False, True)
+    off = Policy(disabled=frozenset({"off_the_record"}))
+    assert scan("Off the record, he left.", policy=off).allowed
+    assert scan(f"Off the record, use {TOKEN}", policy=off).rule == "github"
+    assert not scan("hello", policy=off).allowed
+
+
+def test_an_allowed_value_lets_no_other_pass_beside_it() -> None:
+    policy = Policy(allow_key=KEY, allow=allow_values(KEY, [TOKEN]))
+    other = "gh" + "p_" + Maker(9).body("an", 36)
+    assert not scan(f"agent: a\ntext: {TOKEN}", policy=policy).blocked
+    assert scan(f"use {TOKEN}\nand {other[:18]}\n{other[18:]}", policy=policy).blocked
+
+
 def test_the_personal_class_has_a_switch() -> None:
     text = "my visa is 4539 1488 " + "0343 6467"
     assert scan(text).blocked
@@ -71,6 +90,12 @@ def test_a_user_rule_adds_drops() -> None:
 def test_a_slow_or_empty_user_rule_is_refused(pattern: str) -> None:
     with pytest.raises(RuleError):
         UserRule("bad", ("ab",), pattern)
+
+
+@pytest.mark.parametrize("name", ["", "two words", "x" * 65, "a:b"])
+def test_a_user_rule_needs_a_plain_name(name: str) -> None:
+    with pytest.raises(RuleError):
+        UserRule(name, ("acme-",), r"acme-[0-9]{6}")
 
 
 @pytest.mark.parametrize("literals", [(), ("a",), ("AB",)])

@@ -122,6 +122,35 @@ def prune(
 
 
 @app.command()
+def scan(
+    model: ModelPath = DEFAULT_MODEL,
+    agent: Agent = None,
+    partition: Partition = None,
+    action: Annotated[
+        str,
+        typer.Option("--action", metavar="ACTION", help="What is blocked: report, quarantine or erase it."),
+    ] = "report",
+    resume: Annotated[
+        str | None,
+        typer.Option("--resume", metavar="CURSOR", help="Go on where a run that was cut short had got to."),
+    ] = None,
+    url: Url = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Run the never-record firewall over stored memories.
+
+    All partitions of the model, or one. Exit code 1 when something blocked is still there.
+    """
+    from omoide.apps.cli.scan import scan as run
+
+    kind = model_at(model)
+    where = partition_of(kind, agent, partition or ()) if agent is not None or partition else {}
+    with opened(url, namespace):
+        return give(run(kind, where, action=action, resume=resume), as_json=as_json)
+
+
+@app.command()
 def recall(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="What to recall for, in any script.")],
     agent: Agent = None,

@@ -25,6 +25,7 @@ _TWINS = {
     "doctor": "omoide.ops.upkeep.doctor",
     "reindex": "omoide.ops.reindex.reindex",
     "prune": "omoide.ops.upkeep.prune",
+    "scan": "omoide.ops.screening.scan_memories",
     "recall": "omoide.ContextAssembler.assemble",
     "retain": "omoide.Model.save",
     "forget": "omoide.Model.delete_many, omoide.Model.delete_partition",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from omoide.apps.cli.output import FAILED, Answer, Meter, table
 from omoide.errors import QueryError
+from omoide.mixins.never_record import STORED_ANYWAY, by_reason, kept_out, totals
 from omoide.model.instance import spec_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 EMBEDDED = "embedded://"
 SAFE_POLICY = "noeviction"
-_BLOCKS = "never_record:"
 
 
 def status(connection: Connection, model: str | None) -> Answer:
@@ -43,10 +43,15 @@ def status(connection: Connection, model: str | None) -> Answer:
                 "/".join(part["partition"]),
                 f"{part['live']:,}",
                 str(part["counters"].get("evicted", 0)),
-                str(sum(blocked(part["counters"]).values())),
+                str(kept_out(part["counters"])),
             )
         )
     lines.append(table(rows) if len(rows) > 1 else "no partitions")
+    firewall = data["never_record"]
+    for name, reasons in firewall["models"].items():
+        lines.append(f"never recorded, {name}: {_counted(reasons)}")
+    if firewall["disabled"]:
+        lines.append("warning: the never-record firewall is switched off (OMOIDE_NEVER_RECORD_DISABLE)")
     return Answer(data, "\n".join(lines))
 
 
@@ -79,10 +84,11 @@ def doctor(connection: Connection, model: str | None) -> Answer:
                 "outdated": one.outdated,
                 "findings": dict(one.findings),
                 "evicted": one.counters.get("evicted", 0),
-                "never_record": blocked(one.counters),
+                "never_record": by_reason(one.counters),
             }
             for one in found
         ],
+        "never_record": totals((one.model, one.counters) for one in found),
     }
     return Answer(data, _report(connection, server, found, warnings), 0 if data["sound"] else FAILED)
 
@@ -97,12 +103,14 @@ def _report(
     for one in found:
         name = "/".join((one.model, *one.values))
         counted = f"{one.records:,} records, {one.counters.get('evicted', 0)} evicted"
-        for reason, number in blocked(one.counters).items():
-            counted += f", {number} never recorded ({reason})"
+        if reasons := by_reason(one.counters):
+            counted += f", never recorded: {_counted(reasons)}"
         lines.append(f"{name}: {counted}")
         lines += [f"  {kind}: {number}" for kind, number in one.findings]
         if one.outdated:
             lines.append("  indexed by an older version of its class: omoide reindex")
+    for name, reasons in totals((one.model, one.counters) for one in found).items():
+        lines.append(f"never recorded, {name}: {_counted(reasons)}")
     wrong = sum(not one.sound for one in found)
     lines.append(
         f"{wrong} of {len(found)} partitions diverge" if wrong else f"{len(found)} partitions, all sound"
@@ -133,6 +141,7 @@ def reindex(models: Sequence[type[Model]], agent: str | None, *, everything: boo
     Cost: two round trips per 256 records.
     """
     from omoide.ops import port
+    from omoide.ops.quarantine import QuarantinedMemory
     from omoide.ops.reindex import rebuild
     from omoide.ops.request import Partitions
     from omoide.ops.run import run
@@ -140,7 +149,8 @@ def reindex(models: Sequence[type[Model]], agent: str | None, *, everything: boo
 
     if not models and not everything:
         raise QueryError("reindex takes models, or --all", hint="a model is written module:Class")
-    known = {spec_of(model).name: model for model in models}
+    always = (QuarantinedMemory,) if everything else ()
+    known = {spec_of(model).name: model for model in (*always, *models)}
     store = port.current().store
     done: list[dict[str, Any]] = []
     unknown: list[str] = []
@@ -185,11 +195,12 @@ def stop(folder: Path | None) -> Answer:
     )
 
 
-def blocked(counters: Mapping[str, int]) -> dict[str, int]:
-    """Records kept out by the firewall, by reason."""
-    return {
-        name.removeprefix(_BLOCKS): number for name, number in counters.items() if name.startswith(_BLOCKS)
-    }
+def _counted(reasons: Mapping[str, int]) -> str:
+    """`3 credential, 1 redacted (stored)`: what the firewall counted."""
+    return ", ".join(
+        f"{number} {reason}" + (" (stored)" if reason in STORED_ANYWAY else "")
+        for reason, number in reasons.items()
+    )
 
 
 def folder_of(url: str) -> str | None:

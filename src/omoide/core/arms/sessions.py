@@ -96,6 +96,7 @@ class Sessions:
         for row in changed:
             if row < self._done and self._linked[row] and columns.row(row).flags & DEAD:
                 self._take_out(row)
+                self._ids.pop(row, None)
         fresh = (
             row
             for row in range(self._done, columns.next)
@@ -113,6 +114,7 @@ class Sessions:
             return False
         for row in different[~here[different]].tolist():
             self._take_out(row)
+            self._ids.pop(row, None)
         return all(self._put_in(row) for row in different[here[different]].tolist())
 
     def _standing(self, now_ms: int) -> Mask:
@@ -219,6 +221,7 @@ class Sessions:
         order = np.lexsort((rows, times, sessions))
         rows, sessions, times = rows[order], sessions[order], times[order]
         self._session[rows] = sessions
+        self._ids = {row: name for row, name in self._ids.items() if self._linked[row]}
         together = sessions[1:] == sessions[:-1]
         equal = together & (times[1:] == times[:-1])
         if equal.any():

@@ -25,9 +25,9 @@ local function require_shape(H, shape)
   end
 end
 
--- The keys of records and indexes; turns (i, o) have an expiry of their own, counters (n) stand alone.
+-- The keys of records and indexes; turns (i) have an expiry of their own, counters (n) stand alone.
 local RECORD_LETTERS = { 'h', 't', 's', 'a', 'w', 'x', 'r', 'm', 'f', 'd', 'e', 'q', 'c', 'g', 'k' }
-local LETTERS = { 'i', 'o', 'n', unpack(RECORD_LETTERS) }
+local LETTERS = { 'i', 'n', unpack(RECORD_LETTERS) }
 
 local function close(Q, H)
   local log = call('STRLEN', Q.x)

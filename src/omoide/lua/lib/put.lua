@@ -1,9 +1,7 @@
 -- put: give a record its row and write every index entry of it
--- Include: head erase
+-- Include: head erase statistics
 --
 -- plan.carry says what an update keeps of the row it replaces: version, time, confidence, statistics, touch, earlier operations.
-
-local STATISTICS = '<ddI4I4I4i8' -- alpha, beta, corroborations, contradictions, accesses, last access (ms)
 
 -- The base score is the importance column (f32). Without a decay field the order is that of touching.
 local function decay_order(rate, base, touched)

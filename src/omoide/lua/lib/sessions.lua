@@ -33,7 +33,24 @@ local attributes = setmetatable({}, {
   end,
 })
 
--- The visible rows of the session of `row`, in order; nil when they are more than `most`
+-- Attribute rows of `rows` (ascending), read at once where they lie together: bytes and the first row
+local function stretch_of(rows)
+  local first, last = rows[1], rows[#rows]
+  if last - first > 4 * #rows + 64 then return nil end
+  return redis.call('GETRANGE', P.a, first * 32, last * 32 + 31), first
+end
+
+-- Length and time of a row
+local function length_in(block, first, row)
+  if not block then return attributes[row][3] end
+  return (struct.unpack('<I4', block, (row - first) * 32 + 5))
+end
+local function time_in(block, first, row)
+  if not block then return attributes[row][8] end
+  return (struct.unpack('<i8', block, (row - first) * 32 + 25))
+end
+
+-- The visible rows of the session of `row`, in order, and their stretch; nil when they are more than `most`
 local function session_rows(row, field, now, most)
   local name = parse_footprint(redis.call('HGET', P.f, row)).session
   local term = '\1' .. field .. '\2' .. name
@@ -51,26 +68,38 @@ local function session_rows(row, field, now, most)
       rows[n] = other
     end
   end
-  table.sort(rows, function(a, b)
-    local x, y = attributes[a][8], attributes[b][8]
-    if x ~= y then return x < y end
-    return a ~= b and bytes_less(ids[a], ids[b])
-  end)
-  return rows
+  if n == 0 then return rows end
+  local block, first = stretch_of(rows)
+  local times, ordered = {}, true
+  for at = 1, n do
+    times[rows[at]] = time_in(block, first, rows[at])
+    if at > 1 and times[rows[at - 1]] >= times[rows[at]] then ordered = false end
+  end
+  if not ordered then
+    table.sort(rows, function(a, b)
+      local x, y = times[a], times[b]
+      if x ~= y then return x < y end
+      return a ~= b and bytes_less(ids[a], ids[b])
+    end)
+  end
+  return rows, block, first
 end
 
--- row -> { one before, one after, two before, two after } (nil at the ends) for the sessions of `matched`;
--- nil when their records are more than `most`
+-- row of `matched` -> { one before, one after, two before, two after (nil at the ends), their stretch };
+-- nil when the records of their sessions are more than `most`
 local function links_of(matched, field, now, most)
   local links, left, seen = {}, most, {}
   for row in pairs(matched) do
     local session = attributes[row][5]
-    if session > 0 and not seen[session] and attributes[row][1] % 2 == 0 then
+    if session > 0 and not seen[session] then
       seen[session] = true
-      local rows = session_rows(row, field, now, left)
+      local rows, block, first = session_rows(row, field, now, left)
       if not rows then return nil end
       left = left - #rows
-      for at = 1, #rows do links[rows[at]] = { rows[at - 1], rows[at + 1], rows[at - 2], rows[at + 2] } end
+      for at = 1, #rows do
+        local one = rows[at]
+        if matched[one] then links[one] = { rows[at - 1], rows[at + 1], rows[at - 2], rows[at + 2], block, first } end
+      end
     end
   end
   return links

@@ -1,36 +1,34 @@
 -- turns: what was given to a prompt, kept for a day or what the caller says
 -- Include: journal
 --
--- `i`: turn id -> MessagePack {until, ids = {id: what it took: 1 an outcome, 2 an echo}}; `o`: turn id by expiry.
+-- `i`: turn id -> i64 end of its time (ms), MessagePack map: id -> what it took (1 an outcome, 2 an echo; 0 nothing yet).
+-- Every new turn looks at three others, taken at random, and drops what is over: in the long run at most about a
+-- quarter of them is. The key lives as long as its last turn, and up to an hour longer.
 
 local function read_turn(Q, name, now)
   local data = call('HGET', Q.i, name)
   if not data then return nil end
-  local turn = cmsgpack.unpack(data)
-  if turn.till <= now then return nil end
-  return turn
+  local till = unpack_bytes('<i8', data)
+  if till <= now then return nil end
+  return { till = till, ids = cmsgpack.unpack(string.sub(data, 9)) }
 end
 
-local function store_turn(Q, name, turn) hset(Q.i, name, cmsgpack.pack(turn)) end
+local function store_turn(Q, name, turn, old) hset(Q.i, name, pack('<i8', turn.till) .. cmsgpack.pack(turn.ids), old) end
 
--- The keys live as long as their last turn, and up to an hour longer, so that not every turn has to say so.
-local function keep_until(key, at)
-  if call('PEXPIRETIME', key) < at then expire_at(key, at + 3600000) end
+local function drop_some_over(Q, now)
+  local sample = call('HRANDFIELD', Q.i, 3, 'WITHVALUES')
+  for at = 1, #sample, 2 do
+    if unpack_bytes('<i8', sample[at + 1]) <= now then hdel(Q.i, sample[at], sample[at + 1]) end
+  end
 end
 
 local function begin_turn(Q, name, ids, now, ttl)
-  local over = call('ZRANGEBYSCORE', Q.o, '-inf', now, 'LIMIT', 0, 16)
-  for i = 1, #over do
-    hdel(Q.i, over[i])
-    zrem(Q.o, over[i])
-  end
+  drop_some_over(Q, now)
   local turn = read_turn(Q, name, now) or { ids = {} }
   turn.till = now + ttl
   for i = 1, #ids do turn.ids[ids[i]] = turn.ids[ids[i]] or 0 end
   store_turn(Q, name, turn)
-  zadd(Q.o, string.format('%d', turn.till), name)
-  keep_until(Q.i, turn.till)
-  keep_until(Q.o, turn.till)
+  if call('PEXPIRETIME', Q.i) < turn.till then expire_at(Q.i, turn.till + 3600000) end
 end
 
 local function count(Q, counters)

@@ -120,7 +120,7 @@ class Postings:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The words of the first `rows` rows of a partition; some may have died since."""
+    """The words of the first `rows` rows of a partition, maybe of later ones; some may have died since."""
 
     gen: bytes
     rows: int
@@ -129,9 +129,7 @@ class Known:
     def serves(self, gen: bytes, rows: int) -> bool:
         """Whether no row came since; of many words, fewer than an eighth."""
         grown = rows - self.rows
-        return gen == self.gen and (
-            grown == 0 or (len(self.words) > _MANY_WORDS and 0 < grown * 8 < self.rows)
-        )
+        return gen == self.gen and (grown <= 0 or (len(self.words) > _MANY_WORDS and grown * 8 < self.rows))
 
 
 @dataclass(slots=True)

@@ -24,50 +24,32 @@ skips that arm and says so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from omoide.core.arms.authors import FIELD, named_author
-from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
-from omoide.core.bm25 import K1, B, weight_table
-from omoide.core.columns import CONFIDENCE_STEPS, Filter, stored_confidence
+from omoide.core.arms.authors import named_author
+from omoide.core.bm25 import weight_table
+from omoide.core.columns import Filter
 from omoide.core.explanation import Explainer
-from omoide.core.postings import exact_term
 from omoide.core.ranking import TEXT_ONLY, Arms, Ranked, rank
 from omoide.core.text.vocabulary import Vocabulary, may_be_stood_in_for
 from omoide.errors import StoreUnavailableError
-from omoide.model.instance import single
-from omoide.ops.request import Absence, Hit, Match, Record, Search, SearchReply
+from omoide.ops.request import Absence, Hit, Record, Search, SearchReply
+from omoide.stores.redis.asked import Asked, ask, called_of, stand_ins, told, weights_of
 from omoide.stores.redis.cache import Known, Partition
 from omoide.stores.redis.calls import Call, Handler, answer
-from omoide.stores.redis.codec import decode_records, pack_plan
-from omoide.stores.redis.filters import allowed_rows, must, ranges_of
+from omoide.stores.redis.codec import pack_plan
+from omoide.stores.redis.filters import allowed_rows, ranges_of
+from omoide.stores.redis.served import server_hits, server_plan
 
 if TYPE_CHECKING:
     from omoide.core.accumulator import TermList
     from omoide.stores.redis.reader import Reader
 
-BUDGET = 40_000
-LOOKS = 8_000
-BORROW = 2_000
 MOST_WORDS = 50_000
 _WORDS_AT_ONCE = 10_000
 _ATTEMPTS = 16
 _PATIENCE = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a search asks of a cache as it is.
-
-    `terms`: (name, weight, word it stands in for). `names`: every list wanted. `ready`: all are current, and
-    there is nothing left to find out. `unread`: the words of the partition have to be read first.
-    """
-
-    terms: tuple[tuple[str, float, str], ...]
-    names: tuple[str, ...]
-    ready: bool
-    unread: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +61,6 @@ class View:
     table: Sequence[float] = ()
     arms: Arms = TEXT_ONLY
     wanted: frozenset[int] = frozenset()
-
-
-def weights_of(request: Search) -> RankWeights:
-    """The weights of the arms for a search."""
-    if request.ranking is not None:
-        return request.ranking
-    text = request.scope.spec.text
-    return DEFAULT_WEIGHTS if text is None else text.ranking
-
-
-def called_of(request: Search) -> list[str]:
-    """The equality terms of the names that the query may say."""
-    if weights_of(request).author == 1:
-        return []
-    return [exact_term(FIELD, name).decode() for name in request.names]
 
 
 class Recall:
@@ -121,28 +88,29 @@ class Recall:
 
     def _rank_on_server(self, head: bytes, request: Search, *, strict: bool) -> Handler[SearchReply | None]:
         """Ranked in Lua, a second time when similar words have to stand in; None when that is too much."""
-        plan = _server_plan(request, strict)
+        plan = server_plan(request, strict)
         reply = yield from answer(Call("rank", head, (pack_plan(plan),)))
         if not reply:
             return SearchReply((), "server", 1, 0)
         if reply[0] == b"too_many":
             return None
-        trips, stand_ins = 1, dict[str, tuple[str, ...]]()
+        trips, standing = 1, dict[str, tuple[str, ...]]()
         names = list(request.terms)
         missing = [names[place] for place in reply[7] if may_be_stood_in_for(names[place])]
         if missing and weights_of(request).back_off:
             words, read = yield from self._words(head, reply[8], reply[9])
-            found, stand_ins = _stand_ins(request.terms, missing, words, None)
+            found, standing = stand_ins(request.terms, missing, words, None)
             trips += read
-            if stand_ins:
+            if standing:
                 plan |= {"terms": list(found), "weights": [weight for weight, _ in found.values()]}
                 reply = yield from answer(Call("rank", head, (pack_plan(plan),)))
                 trips += 1
                 if not reply or reply[0] == b"too_many":
                     return None if reply else SearchReply((), "server", trips, 0)
-        hits = _server_hits(self._reader, head, request, reply)
+        self._reader.warn(head, request.scope, reply[5])
+        hits = server_hits(request, reply)
         skipped = tuple(name.decode() for name in reply[6])
-        return SearchReply(hits, "server", trips, reply[1], skipped, stand_ins)
+        return SearchReply(hits, "server", trips, reply[1], skipped, standing)
 
     def _words(self, head: bytes, gen: bytes, rows: int) -> Handler[tuple[Vocabulary, int]]:
         """The words of a partition of so many rows, and the round trips that reading them took."""
@@ -178,9 +146,9 @@ class Recall:
         for attempt in range(_ATTEMPTS):
             if attempt == _PATIENCE and not (request.explain or request.about):
                 reply = yield from self._rank_on_server(head, request, strict=True)
-                trips += 1
                 if reply is not None:
-                    return replace(reply, round_trips=trips)
+                    return replace(reply, round_trips=trips + reply.round_trips)
+                trips += 1
             if request.about is not None and placed is None:
                 placed = yield from self._place(head, request.about)
                 trips += 1
@@ -219,7 +187,7 @@ class Recall:
                     about = self._about(partition, request, view, hits, placed, fetched.now_ms)
                     self._cache.settle(head, partition)
             if hits is not None:
-                return SearchReply(hits, "client", trips, live, (), _told(asked), about)
+                return SearchReply(hits, "client", trips, live, (), told(asked), about)
         raise StoreUnavailableError(
             "the partition changes faster than it can be read", hint="use connect(reader='server')"
         )
@@ -327,62 +295,6 @@ class Recall:
         return Absence("outranked" if tree.value > 0 else "unmatched", tree.value, least, tree)
 
 
-# ---- what is asked ----------------------------------------------------------------------------------
-
-
-def ask(partition: Partition, request: Search) -> Asked:
-    """What a search needs of this cache, as far as the cache tells."""
-    found = {name: (weight, "") for name, weight in request.terms.items()}
-    unread = False
-    if weights_of(request).back_off:
-        missing = [name for name in request.terms if _lacks(partition, name) and may_be_stood_in_for(name)]
-        words = partition.known_words() if missing else None
-        unread = bool(missing) and words is None
-        if words is not None:
-            found, _ = _stand_ins(request.terms, missing, words, partition)
-    terms = tuple((name, weight, stands_for) for name, (weight, stands_for) in found.items())
-    names = (*found, *must(request.match), *called_of(request))
-    return Asked(terms, names, not unread and partition.current(names), unread)
-
-
-def _lacks(partition: Partition, name: str) -> bool:
-    """Whether it is certain that no memory has a term."""
-    held = partition.held(name)
-    return held is not None and held.df == 0 and held.as_of >= partition.floor and partition.v > 0
-
-
-def _stand_ins(
-    terms: Mapping[str, float], missing: Sequence[str], words: Vocabulary, partition: Partition | None
-) -> tuple[dict[str, tuple[float, str]], dict[str, tuple[str, ...]]]:
-    """Term -> (weight, word it stands in for), and per missing word those that stand in for it.
-
-    Words that have died meanwhile, as far as the cache tells, leave the vocabulary.
-    """
-    found = {name: (weight, "") for name, weight in terms.items()}
-    told = {}
-    for name in missing:
-        similar = words.similar(name)
-        while partition is not None and (dead := [word for word, _ in similar if _lacks(partition, word)]):
-            for word in dead:
-                words.discard(word)
-            similar = words.similar(name)
-        for word, weight in similar:
-            if weight * terms[name] > found.get(word, (0.0, ""))[0]:
-                found[word] = (weight * terms[name], name)
-        if similar:
-            told[name] = tuple(word for word, _ in similar)
-    return found, told
-
-
-def _told(asked: Asked) -> dict[str, tuple[str, ...]]:
-    """Per missing word, those that stand in for it."""
-    told: dict[str, list[str]] = {}
-    for name, _, stands_for in asked.terms:
-        if stands_for:
-            told.setdefault(stands_for, []).append(name)
-    return {word: tuple(names) for word, names in told.items()}
-
-
 def _term_lists(partition: Partition, asked: Asked) -> list[TermList]:
     lists = []
     for name, weight, stands_for in asked.terms:
@@ -394,59 +306,3 @@ def _term_lists(partition: Partition, asked: Asked) -> list[TermList]:
 
 def _explainer(partition: Partition, view: View) -> Explainer:
     return Explainer(view.terms, view.table, partition.columns, partition.n, view.arms, view.ranked.best_text)
-
-
-# ---- the server's plan and reply --------------------------------------------------------------------
-
-
-def _server_plan(request: Search, strict: bool) -> dict[str, Any]:
-    spec, match = request.scope.spec, request.match
-    text = spec.text
-    return {
-        "terms": list(request.terms),
-        "weights": list(request.terms.values()),
-        "k1": K1 if text is None else text.k1,
-        "b": B if text is None else text.b,
-        "pivot": 0 if text is None or text.pivot is None else text.pivot,
-        "limit": request.limit,
-        "must": must(match),
-        "exclude": list(match.exclude),
-        **_server_ranges(match),
-        "budget": BUDGET,
-        "looks": LOOKS,
-        "borrow": BORROW,
-        "strict": strict,
-        "session": spec.session,
-        "names": called_of(request),
-        "dates": [[part or 0 for part in named] for named in request.dates],
-        "when": request.when,
-        "ranking": asdict(weights_of(request)),
-    }
-
-
-def _server_ranges(match: Match) -> dict[str, list[float | None] | None]:
-    """Ranges with their ends rounded as what they are compared with is stored."""
-
-    def ends(bounds: tuple[Any, Any] | None, rounded: Any) -> list[float | None] | None:
-        return None if bounds is None else [None if end is None else rounded(end) for end in bounds]
-
-    return {
-        "time": ends(match.time, lambda end: end),
-        "importance": ends(match.importance, _single),
-        "confidence": ends(match.confidence, lambda end: stored_confidence(end) / CONFIDENCE_STEPS),
-    }
-
-
-def _single(end: float) -> float:
-    """Rounded to float32; beyond its range, as it is."""
-    return single(end) if abs(end) < 3.4e38 else end
-
-
-def _server_hits(reader: Reader, head: bytes, request: Search, reply: list[Any]) -> tuple[Hit, ...]:
-    now_ms, scores, flat, fingerprint = reply[0], reply[3], reply[4], reply[5]
-    reader.warn(head, request.scope, fingerprint)
-    records = decode_records(request.scope.spec, flat, now_ms)
-    return tuple(
-        Hit(record, float(scores[2 * place]), float(scores[2 * place + 1]))
-        for place, record in enumerate(records)
-    )
