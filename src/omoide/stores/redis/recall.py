@@ -88,29 +88,37 @@ class Recall:
 
     def _rank_on_server(self, head: bytes, request: Search, *, strict: bool) -> Handler[SearchReply | None]:
         """Ranked in Lua, a second time when similar words have to stand in; None when that is too much."""
-        plan = server_plan(request, strict)
-        reply = yield from answer(Call("rank", head, (pack_plan(plan),)))
-        if not reply:
-            return SearchReply((), "server", 1, 0)
-        if reply[0] == b"too_many":
-            return None
-        trips, standing = 1, dict[str, tuple[str, ...]]()
-        names = list(request.terms)
-        missing = [names[place] for place in reply[7] if may_be_stood_in_for(names[place])]
-        if missing and weights_of(request).back_off:
-            words, read = yield from self._words(head, reply[8], reply[9])
-            found, standing = stand_ins(request.terms, missing, words, None)
+        plan, standing, trips = server_plan(request, strict), dict[str, tuple[str, ...]](), 0
+        for _ in range(_ATTEMPTS):
+            reply = yield from answer(Call("rank", head, (pack_plan(plan),)))
+            trips += 1
+            if not reply:
+                return SearchReply((), "server", trips, 0)
+            if reply[0] == b"too_many":
+                return None
+            lacking = {plan["terms"][place] for place in reply[7]}
+            found, told_of, read = yield from self._standing(head, request, lacking, reply[8], reply[9])
             trips += read
-            if standing:
-                plan |= {"terms": list(found), "weights": [weight for weight, _ in found.values()]}
-                reply = yield from answer(Call("rank", head, (pack_plan(plan),)))
-                trips += 1
-                if not reply or reply[0] == b"too_many":
-                    return None if reply else SearchReply((), "server", trips, 0)
-        self._reader.warn(head, request.scope, reply[5])
-        hits = server_hits(request, reply)
-        skipped = tuple(name.decode() for name in reply[6])
-        return SearchReply(hits, "server", trips, reply[1], skipped, standing)
+            if list(found) == plan["terms"]:
+                self._reader.warn(head, request.scope, reply[5])
+                skipped = tuple(name.decode() for name in reply[6])
+                hits = server_hits(request, reply)
+                return SearchReply(hits, "server", trips, reply[1], skipped, standing)
+            plan |= {"terms": list(found), "weights": [weight for weight, _ in found.values()]}
+            standing = told_of
+        return None
+
+    def _standing(
+        self, head: bytes, request: Search, lacking: set[str], gen: bytes, rows: int
+    ) -> Handler[tuple[dict[str, tuple[float, str]], dict[str, tuple[str, ...]], int]]:
+        """The terms to rank by, given those that nobody has; who stands in for whom; round trips."""
+        missing = [name for name in request.terms if name in lacking and may_be_stood_in_for(name)]
+        if not missing or not weights_of(request).back_off:
+            return {name: (weight, "") for name, weight in request.terms.items()}, {}, 0
+        words, read = yield from self._words(head, gen, rows)
+        for word in lacking.difference(request.terms):
+            words.discard(word)
+        return *stand_ins(request.terms, missing, words, None), read
 
     def _words(self, head: bytes, gen: bytes, rows: int) -> Handler[tuple[Vocabulary, int]]:
         """The words of a partition of so many rows, and the round trips that reading them took."""
