@@ -71,7 +71,8 @@ def test_killed_in_the_middle(
         for (agent, name), token in list(last.items())[-20:]:
             record = Victim.query.get(agent_id=agent, victim_id=name)
             if kind == "connect":
-                assert record.token == token, "an acknowledged save is not there"
+                evicted = record is None and Victim.count(agent_id=agent) == 300
+                assert evicted or record.token == token, "an acknowledged save is not there"
             elif kind == "save":
                 # the victim may have replaced it once more before it could tell
                 assert record.token == token or record._version > 1
