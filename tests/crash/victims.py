@@ -138,6 +138,9 @@ def main() -> None:
     import numpy  # noqa: F401
     import redis  # noqa: F401
 
+    from omoide.privacy import self_test
+
+    assert not self_test().blocked
     url, log = sys.argv[1:]
     nothing = os.open(os.devnull, os.O_RDWR)
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
