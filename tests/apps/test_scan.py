@@ -296,3 +296,44 @@ def test_an_outage_is_raised(connection: Connection, valkey_server: ValkeyServer
     valkey_server.kill9()
     with pytest.raises(StoreUnavailableError):
         screening.scan_memories(ScanNote)
+
+
+# ---- what the firewall counted ---------------------------------------------------------------------
+
+
+def test_status_and_doctor_add_up_by_model_and_partition(cli: Cli) -> None:
+    for agent, text in (("ada", TOKEN), ("bob", TOKEN), ("bob", "Off the record, Mark leaves.")):
+        assert cli("retain", text, "--agent", agent).code == 1
+    cli("retain", f"build {Maker(3).body('an', 30)} is out", "--agent", "ada")
+    sums = {"DefaultMemory": {"credential": 2, "off_the_record": 1, "suspect": 1}}
+    status = cli("status", "--json").data
+    assert status["never_record"]["models"] == sums
+    assert status["never_record"]["disabled"] is False
+    by_name = {part["partition"][0]: part["never_record"] for part in status["partitions"]}
+    assert by_name == {
+        "ada": {"credential": 1, "suspect": 1},
+        "bob": {"credential": 1, "off_the_record": 1},
+    }
+    doctor = cli("doctor", "--json").data
+    assert doctor["never_record"] == sums
+    assert {part["partition"][0]: part["never_record"] for part in doctor["partitions"]} == by_name
+    line = "never recorded, DefaultMemory: 2 credential, 1 off_the_record, 1 suspect (stored)"
+    assert line in cli("status").out
+    assert line in cli("doctor").out
+
+
+def test_status_says_that_the_firewall_is_off(cli: Cli, off: pytest.MonkeyPatch) -> None:
+    assert cli("status", "--json").data["never_record"]["disabled"] is True
+    assert "switched off" in cli("status").out
+
+
+def test_status_counts_this_process_as_well(connection: Connection) -> None:
+    before = omoide.status()["never_record"]["process"].get("ScanNote", {}).get("credential", 0)
+    assert not ScanNote(team="web", agent="ada", text=TOKEN).save()
+    told = omoide.status()["never_record"]
+    assert told["models"] == {"ScanNote": {"credential": 1}}
+    assert told["process"]["ScanNote"]["credential"] == before + 1
+    assert ScanNote.never_record_counts(team="web", agent="ada") == {"credential": 1}
+    assert ScanNote.never_record_rules(team="web", agent="ada") == {"github": 1}
+    assert asyncio.run(ScanNote.anever_record_counts(team="web", agent="ada")) == {"credential": 1}
+    assert asyncio.run(ScanNote.anever_record_rules(team="web", agent="ada")) == {"github": 1}

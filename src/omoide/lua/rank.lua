@@ -6,7 +6,8 @@
 --   (lists of year, month, day, 0 for none), when, ranking (map of near, far, answer, gate, author, date, cue, importance, confidence))
 -- Returns: now, live, matched, list of score, text per hit, records, fingerprint, skipped arms, terms nobody has, gen, next
 --   | `too_many`, postings | nothing for no partition
--- Cost: O(postings of the terms), at most `budget`; at most `looks` attribute rows; with dates O(rows), at most `looks`
+-- Cost: O(postings of the terms), at most `budget`; at most `looks` attribute rows; with dates O(rows), at most `looks`; with
+--   neighbours O(records of the sessions touched), at most 8 x `looks`
 -- Include: records sessions dates
 --
 -- The arithmetic is that of core/bm25.py and core/arms/formula.py, operation by operation. With `strict` an arm that

@@ -34,7 +34,8 @@ class Record:
     """A stored record as it is now.
 
     `values` are stored forms by field name (unknown names included). `confidence` is in (0, 1).
-    `relevance` is the decayed base score at the time of the reply (None without a decay field).
+    `relevance` is the decayed base score at the time of the reply (None without a decay field), `order`
+    the score of the decay order: the greater the earlier, at any time (by a power law: the last touch).
     Instants are milliseconds since the epoch, UTC; 0 is never.
     """
 
@@ -51,6 +52,7 @@ class Record:
     accessed_ms: int = 0
     relevance: float | None = None
     expires_ms: int = 0
+    order: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -333,7 +333,7 @@ def _read_cursor(cursor: str | None) -> tuple[str, str]:
     try:
         place, bar, page = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition("|")
     except ValueError:
-        bar = place = ""
+        place = bar = page = ""
     if not bar or not (place == _END or _PLACE.fullmatch(place)):
         raise QueryError("that is no cursor of a scan")
     return place, page

@@ -17,6 +17,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 _OUTSIDE: Final = re.compile("[^\\x00-\\x7f\\u00c0-\\u024f]|[×÷]")
+_FEW: Final = 12
+"""So many different characters are replaced one by one; more by an expression."""
+_ASCII: Final = bytes(range(128))
 _TABLE: Final = bytes(byte if byte >= 128 or 97 <= byte <= 122 else 32 for byte in range(256))
 
 
@@ -32,10 +35,21 @@ class Hits(NamedTuple):
 Look = Callable[[str], Hits]
 
 
+def beyond_ascii(text: str) -> str:
+    """The characters of a text that are not ASCII, lone surrogates aside: most texts have few."""
+    return text.encode("utf-8", "ignore").translate(None, _ASCII).decode("utf-8")
+
+
 def letters_only(low: str) -> bytes:
     """The text with everything but letters turned into spaces, as UTF-8."""
     if not low.isascii():
-        low = _OUTSIDE.sub(" ", low)
+        others = set(beyond_ascii(low))
+        if len(others) > _FEW:
+            low = _OUTSIDE.sub(" ", low)
+        else:
+            for char in others:
+                if _OUTSIDE.match(char):
+                    low = low.replace(char, " ")
     return low.encode("utf-8", "replace").translate(_TABLE)
 
 

@@ -126,6 +126,11 @@ def vocabulary() -> tuple[str, ...]:
     )
 
 
+@cache
+def _stems() -> frozenset[str]:
+    return frozenset(vocabulary())
+
+
 def classify(name: str) -> Strength:
     """What an identifier, lower-cased, says about the value beside it."""
     return _classify(name) if len(name) <= 32 else _classify.__wrapped__(name)
@@ -162,12 +167,11 @@ def names(text: str, low: str, found: set[str]) -> Iterator[Name]:
     """
     rules = _rules()
     places: list[tuple[int, str]] = []
-    for stem in vocabulary():
-        if stem in found:
-            size, place = len(stem), low.find(stem)
-            while place >= 0:
-                places.append((place, stem))
-                place = low.find(stem, place + size)
+    for stem in found & _stems():
+        size, place = len(stem), low.find(stem)
+        while place >= 0:
+            places.append((place, stem))
+            place = low.find(stem, place + size)
     places.sort()
     done = -1
     for place, stem in places:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from omoide.privacy.checks import PRINTABLE, decode_base64
-from omoide.privacy.gates import occurs
+from omoide.privacy.gates import beyond_ascii, occurs
 
 MOST_DECODED: Final = 65_536
 """Characters of the longest base64 or hex run that is decoded."""
@@ -75,14 +75,16 @@ def plain(text: str) -> str:
     """The text without its disguises. Length and offsets may change; ASCII is returned as it is."""
     if text.isascii():
         return text
-    if _INVISIBLE.search(text):
+    rest = beyond_ascii(text)
+    if _INVISIBLE.search(rest):
         text = _INVISIBLE.sub("", text)
     if not unicodedata.is_normalized("NFKC", text):
         text = unicodedata.normalize("NFKC", text)
+        rest = beyond_ascii(text)
     for curly, straight in _STRAIGHT:
-        if curly in text:
+        if curly in rest:
             text = text.replace(curly, straight)
-    if _OTHER_SCRIPT.search(text) and _MIXED.search(text):
+    if _OTHER_SCRIPT.search(rest) and _MIXED.search(text):
         text = text.translate(_LOOKALIKES)
     return text
 
@@ -99,7 +101,7 @@ def may_be_spelled(found: set[str]) -> bool:
 
 def has_other_script(text: str) -> bool:
     """Letters beyond Latin occur."""
-    return not text.isascii() and _BEYOND_LATIN.search(text) is not None
+    return not text.isascii() and _BEYOND_LATIN.search(beyond_ascii(text)) is not None
 
 
 def lower(text: str) -> str:

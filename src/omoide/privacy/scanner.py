@@ -18,7 +18,7 @@ from omoide.privacy import headers, names, normalise, offrecord, personal, shape
 from omoide.privacy.gates import Hits, Look, make_gate, occurs
 from omoide.privacy.names import Strength
 from omoide.privacy.options import Options
-from omoide.privacy.tokens import LONG_WORD, find_tokens, head_words, may_be_cut
+from omoide.privacy.tokens import find_tokens, head_words, long_words, may_be_cut
 from omoide.privacy.values import HEX, is_random
 from omoide.privacy.verdict import BudgetError, Finding
 
@@ -30,7 +30,6 @@ MOST_NAMES: Final = 6_000
 
 _WRAPPED: Final = "+wrapped"
 """A token broken over lines: its range is the whole text, so it is judged before it gets one."""
-_SOLID: Final = b"x" * LONG_WORD
 _WALLET: Final = frozenset(
     (
         "seed",
@@ -100,7 +99,7 @@ class Scan:
                         yield finding
         raw = text.encode("utf-8", "replace")
         solid = normalise.outline(raw)
-        long = [word for word in text.split() if len(word) >= LONG_WORD] if _SOLID in solid else []
+        long = long_words(text, solid)
         blob, started = "\n".join(long), False
         if blob:
             matches, started = find_tokens(blob, long, found)

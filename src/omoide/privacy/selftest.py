@@ -7,7 +7,7 @@ regular expression engine) refuses everything rather than letting secrets throug
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from omoide.privacy.options import Options
 from omoide.privacy.rulefiles import read
@@ -34,6 +34,12 @@ _EVERYDAY: Final = (
 
 def examples() -> Iterator[Example]:
     """All embedded examples."""
+    yield from _secrets()
+    yield from _placeholders()
+
+
+def _secrets() -> Iterator[Example]:
+    """Every example but the placeholders behind a prefix."""
     yield from _token_examples()
     yield from _shape_examples()
     for row in (*read("offrecord")["rule"], *read("offrecord")["elsewhere"]):
@@ -48,12 +54,20 @@ def examples() -> Iterator[Example]:
 def _token_examples() -> Iterator[Example]:
     for index, row in enumerate(read("tokens")["tokens"]):
         maker = Maker(index + 11)
-        least, most = row["size"]
-        size = min(most, max(least, 32))
         for prefix in row["prefixes"]:
-            body = maker.body(row["body"] if row["body"] != "word" else "an", size)
+            body = maker.body(row["body"] if row["body"] != "word" else "an", _size(row))
             yield Example(row["id"], "credential", f"use {prefix}{body} for now")
-            yield Example(row["id"], "", f"use {prefix}{'x' * size} for now")
+
+
+def _placeholders() -> Iterator[Example]:
+    for row in read("tokens")["tokens"]:
+        for prefix in row["prefixes"]:
+            yield Example(row["id"], "", f"use {prefix}{'x' * _size(row)} for now")
+
+
+def _size(row: dict[str, Any]) -> int:
+    least, most = row["size"]
+    return int(min(most, max(least, 32)))
 
 
 def _shape_examples() -> Iterator[Example]:
@@ -65,11 +79,19 @@ def _shape_examples() -> Iterator[Example]:
 
 
 def failures() -> list[Example]:
-    """The examples a scan gets wrong."""
-    options = Options()
-    wrong = []
-    for example in examples():
-        finding = Scan(options).find(example.text)
-        if (finding.reason if finding else "") != example.reason:
-            wrong.append(example)
+    """The examples a scan gets wrong.
+
+    Placeholders behind a prefix are hundreds and much alike: they are read as one text, and one by
+    one only when that is not clean. Cost: about 50 ms.
+    """
+    placeholders = list(_placeholders())
+    together = Example("placeholders", "", "\n".join(example.text for example in placeholders))
+    wrong = [example for example in _secrets() if _is_wrong(example)]
+    if _is_wrong(together):
+        wrong += [example for example in placeholders if _is_wrong(example)] or [together]
     return wrong
+
+
+def _is_wrong(example: Example) -> bool:
+    finding = Scan(Options()).find(example.text)
+    return (finding.reason if finding is not None else "") != example.reason

@@ -70,6 +70,32 @@ def literals() -> tuple[str, ...]:
     )
 
 
+@cache
+def _by_gate() -> dict[str, tuple[int, ...]]:
+    """Places of shapes by a word or literal that lets them be tried."""
+    places: dict[str, list[int]] = {}
+    for place, shape in enumerate(_shapes()):
+        if shape.special != "numbers":
+            for part in {*shape.words, *shape.literals}:
+                places.setdefault(part, []).append(place)
+    return {part: tuple(found) for part, found in places.items()}
+
+
+@cache
+def _of_numbers() -> tuple[int, ...]:
+    return tuple(place for place, shape in enumerate(_shapes()) if shape.special == "numbers")
+
+
+def _in_question(text: str, found: set[str]) -> list[_Shape]:
+    """The shapes that a text may have, in the order of the file."""
+    gate = _by_gate()
+    places = {place for part in found & gate.keys() for place in gate[part]}
+    if text.count(",") >= 63:
+        places.update(_of_numbers())
+    every = _shapes()
+    return [every[place] for place in sorted(places)]
+
+
 def find_shapes(text: str, low: str, found: set[str], *, long: bool = True) -> Iterator[Finding]:
     """Yield the credentials whose place the text has.
 
@@ -80,12 +106,7 @@ def find_shapes(text: str, low: str, found: set[str], *, long: bool = True) -> I
         long: Whether the text has long words.
     Cost: one search per shape in question.
     """
-    for shape in _shapes():
-        if shape.special == "numbers":
-            if text.count(",") < 63:
-                continue
-        elif found.isdisjoint(shape.words) and found.isdisjoint(shape.literals):
-            continue
+    for shape in _in_question(text, found):
         if (shape.also and found.isdisjoint(shape.also)) or (shape.long and not long):
             continue
         done = 0

@@ -58,12 +58,38 @@ _USUAL_HEADS: Final = frozenset(
 """Heads that are words of ordinary text too."""
 _BLOCK: Final = re.compile(r"[A-Za-z0-9]+")
 _DIGITS: Final = re.compile(r"[0-9]")
+_LETTER_OR_DIGIT: Final = re.compile(r"[A-Za-z0-9]")
 _SEPARATORS: Final = "_-.:/~+="
 _RUN: Final = re.compile(r"[A-Za-z0-9]+[_\-.:/~+=]?")
 
 
+class Prefixed(NamedTuple):
+    """A format with a prefix: a row of the token table for one of its prefixes.
+
+    Its expression would be `prefix body{least,most}`, and with `end` no letter or digit after that.
+    There are hundreds of them and few bodies, so only the bodies are compiled.
+    """
+
+    rule: str
+    prefix: str
+    body: re.Pattern[str]
+    least: int
+    most: int
+    end: bool
+    check: Callable[[str], bool]
+
+    def value(self, blob: str, start: int) -> str | None:
+        """The longest body at a place, as the expression would match it; None when there is none."""
+        found = self.body.match(blob, start, start + self.most)
+        stop = start if found is None else found.end()
+        if self.end:
+            while stop - start >= self.least and _LETTER_OR_DIGIT.match(blob, stop):
+                stop -= 1
+        return blob[start:stop] if stop - start >= self.least else None
+
+
 class Format(NamedTuple):
-    """One compiled token format or shape."""
+    """One compiled shape."""
 
     rule: str
     pattern: re.Pattern[str]
@@ -76,8 +102,8 @@ class Format(NamedTuple):
 class Formats(NamedTuple):
     """All formats, by how they are looked up."""
 
-    heads: dict[str, tuple[Format, ...]]
-    tight: dict[str, tuple[tuple[str, Format], ...]]
+    heads: dict[str, tuple[Prefixed, ...]]
+    tight: dict[str, tuple[Prefixed, ...]]
     shapes: tuple[tuple[frozenset[str], Format], ...]
     long: tuple[Format, ...]
 
@@ -85,16 +111,16 @@ class Formats(NamedTuple):
 @cache
 def formats() -> Formats:
     """Compile `rules/tokens.toml` and the token shapes of `rules/shapes.toml`, once."""
-    heads: dict[str, list[Format]] = {}
-    tight: dict[str, list[tuple[str, Format]]] = {}
+    heads: dict[str, list[Prefixed]] = {}
+    tight: dict[str, list[Prefixed]] = {}
     for row in read("tokens")["tokens"]:
         for prefix in row["prefixes"]:
-            made = _compile(row, prefix)
+            made = _prefixed(row, prefix)
             head = _RUN.match(prefix)
             if head is not None and head.group(0)[-1] in _SEPARATORS:
                 heads.setdefault(head.group(0), []).append(made)
             else:
-                tight.setdefault(prefix[:2], []).append((prefix, made))
+                tight.setdefault(prefix[:2], []).append(made)
     shapes, long = [], []
     for row in read("shapes")["shape"]:
         if row.get("over") not in ("tokens", "long"):
@@ -126,16 +152,34 @@ def head_words() -> frozenset[str]:
     return frozenset(run.group(0) for run in runs if run is not None) - _USUAL_HEADS
 
 
-def token_pattern(row: dict[str, Any], prefix: str) -> str:
-    """The expression of one row of the token table."""
+def _prefixed(row: dict[str, Any], prefix: str) -> Prefixed:
     least, most = row["size"]
-    end = "(?![A-Za-z0-9])" if row.get("end") else ""
-    return f"{re.escape(prefix)}(?P<v>{BODIES[row['body']]}{{{least},{most}}}){end}"
-
-
-def _compile(row: dict[str, Any], prefix: str) -> Format:
     check = CHECKS[row.get("check", "random")]
-    return Format(row["id"], re.compile(token_pattern(row, prefix)), check)
+    return Prefixed(row["id"], prefix, _body(row["body"]), least, most, bool(row.get("end")), check)
+
+
+@cache
+def _body(name: str) -> re.Pattern[str]:
+    return re.compile(BODIES[name] + "*")
+
+
+_SOLID: Final = b"x" * LONG_WORD
+
+
+def long_words(text: str, solid: bytes) -> list[str]:
+    """The words of 16 and more characters; `solid` is the outline of the text."""
+    place = solid.find(_SOLID)
+    if place < 0:
+        return []
+    if len(solid) != len(text):
+        return [word for word in text.split() if len(word) >= LONG_WORD]
+    found: list[str] = []
+    while place >= 0:
+        start, end = solid.rfind(b" ", 0, place) + 1, solid.find(b" ", place)
+        end = len(solid) if end < 0 else end
+        found.append(text[start:end])
+        place = solid.find(_SOLID, end)
+    return found
 
 
 class Found(NamedTuple):
@@ -177,11 +221,20 @@ def may_be_cut(text: str) -> bool:
     return False
 
 
-def _checked(candidates: Iterator[tuple[Format, re.Match[str]]]) -> Iterator[tuple[str, str]]:
+class _Candidate(NamedTuple):
+    """What has the form of a credential: its rule and validator, the secret, and the whole match."""
+
+    rule: str
+    check: Callable[[str], bool]
+    value: str
+    whole: str
+
+
+def _checked(candidates: Iterator[_Candidate]) -> Iterator[tuple[str, str]]:
     failed = 0
-    for made, match in candidates:
-        if made.check(match["v"]):
-            yield made.rule, match.group(0)
+    for rule, check, value, whole in candidates:
+        if check(value):
+            yield rule, whole
         else:
             failed += 1
             if failed > MOST_FAILED:
@@ -190,17 +243,16 @@ def _checked(candidates: Iterator[tuple[Format, re.Match[str]]]) -> Iterator[tup
 
 def _candidates(
     blob: str, words: list[str], found: set[str], heads: set[str], starts: set[str]
-) -> Iterator[tuple[Format, re.Match[str]]]:
+) -> Iterator[_Candidate]:
     known = formats()
     if heads:
         yield from _headed(blob, known, heads)
     for start in sorted(starts):
-        for literal, made in known.tight[start]:
-            if literal in blob:
-                yield from _tight(blob, made)
-    for gate, made in known.shapes:
+        for made in known.tight[start]:
+            yield from _tight(blob, made)
+    for gate, shape in known.shapes:
         if not gate.isdisjoint(found):
-            yield from _each(made, blob)
+            yield from _each(shape, blob)
     longest = "\n".join(
         [
             word
@@ -210,29 +262,35 @@ def _candidates(
     )
     if longest:
         run = max(map(len, _BLOCK.findall(longest)), default=0)
-        for made in known.long:
-            if run >= made.run and (not made.literals or occurs(longest, made.literals)):
-                yield from _each(made, longest)
+        for shape in known.long:
+            if run >= shape.run and (not shape.literals or occurs(longest, shape.literals)):
+                yield from _each(shape, longest)
 
 
-def _each(made: Format, blob: str) -> Iterator[tuple[Format, re.Match[str]]]:
-    for match in made.pattern.finditer(blob):
-        yield made, match
+def _each(shape: Format, blob: str) -> Iterator[_Candidate]:
+    for match in shape.pattern.finditer(blob):
+        yield _Candidate(shape.rule, shape.check, match["v"], match.group(0))
 
 
-def _headed(blob: str, known: Formats, heads: set[str]) -> Iterator[tuple[Format, re.Match[str]]]:
+def _headed(blob: str, known: Formats, heads: set[str]) -> Iterator[_Candidate]:
     for run in _RUN.finditer(blob):
         if run.group(0) in heads:
             for made in known.heads[run.group(0)]:
-                match = made.pattern.match(blob, run.start())
-                if match is not None:
-                    yield made, match
+                if blob.startswith(made.prefix, run.start()):
+                    value = made.value(blob, run.start() + len(made.prefix))
+                    if value is not None:
+                        yield _Candidate(made.rule, made.check, value, made.prefix + value)
 
 
-def _tight(blob: str, made: Format) -> Iterator[tuple[Format, re.Match[str]]]:
-    for match in made.pattern.finditer(blob):
-        start = match.start()
-        before = blob[start - 1] if start else " "
-        # A letter, a digit or base64 before a prefix of bare letters: the middle of something else.
-        if not ((before.isascii() and before.isalnum()) or before in "+/"):
-            yield made, match
+def _tight(blob: str, made: Prefixed) -> Iterator[_Candidate]:
+    start = blob.find(made.prefix)
+    while start >= 0:
+        done = start + 1
+        value = made.value(blob, start + len(made.prefix))
+        if value is not None:
+            done = start + len(made.prefix) + len(value)
+            before = blob[start - 1] if start else " "
+            # A letter, a digit or base64 before a prefix of bare letters: the middle of something else.
+            if not ((before.isascii() and before.isalnum()) or before in "+/"):
+                yield _Candidate(made.rule, made.check, value, made.prefix + value)
+        start = blob.find(made.prefix, done)

@@ -46,16 +46,17 @@ def called_of(request: Search) -> list[str]:
 def ask(partition: Partition, request: Search) -> Asked:
     """What a search needs of this cache, as far as the cache tells."""
     found = {name: (weight, "") for name, weight in request.terms.items()}
-    unread = False
-    if weights_of(request).back_off:
-        missing = [name for name in request.terms if _lacks(partition, name) and may_be_stood_in_for(name)]
-        words = partition.known_words() if missing else None
-        unread = bool(missing) and words is None
+    unread = behind = False
+    missing = [name for name in request.terms if _lacks(partition, name) and may_be_stood_in_for(name)]
+    if missing and weights_of(request).back_off:
+        behind = partition.behind_its_words
+        words = None if behind else partition.known_words()
+        unread = words is None and not behind
         if words is not None:
             found, _ = stand_ins(request.terms, missing, words, partition)
     terms = tuple((name, weight, stands_for) for name, (weight, stands_for) in found.items())
     names = (*found, *must(request.match), *called_of(request))
-    return Asked(terms, names, not unread and partition.current(names), unread)
+    return Asked(terms, names, not (unread or behind) and partition.current(names), unread)
 
 
 def _lacks(partition: Partition, name: str) -> bool:

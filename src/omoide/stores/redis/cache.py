@@ -12,7 +12,7 @@ changed a list unseen. A write of this process that found the cache current is a
 floor, unless it erased a record (whose terms' live counts it does not know).
 
 The words of a partition are known where every list is, else read in pages; they serve until a row comes
-from elsewhere, those of more than 4,096 until the partition has grown by an eighth.
+from elsewhere, those of more than 256 rows or 4,096 words until the partition has grown by an eighth.
 
 A list of which only dead rows are left is swept out with its word: at once when this process deleted them,
 else after 64 rows died.
@@ -43,6 +43,7 @@ _TERM_BYTES = 300
 _WORD_BYTES = 400
 _SWEEP_AFTER = 64
 _MANY_WORDS = 4_096
+_MANY_ROWS = 256
 
 
 @dataclass(slots=True)
@@ -127,9 +128,10 @@ class Known:
     words: Vocabulary
 
     def serves(self, gen: bytes, rows: int) -> bool:
-        """Whether no row came since; of many words, fewer than an eighth."""
+        """Whether no row came since; where there are many rows or words, fewer than an eighth."""
         grown = rows - self.rows
-        return gen == self.gen and (grown <= 0 or (len(self.words) > _MANY_WORDS and grown * 8 < self.rows))
+        many = self.rows > _MANY_ROWS or len(self.words) > _MANY_WORDS
+        return gen == self.gen and (grown <= 0 or (many and grown * 8 < self.rows))
 
 
 @dataclass(slots=True)
@@ -212,6 +214,12 @@ class Partition:
             self.sessions = Sessions(self.columns)
         links = self.sessions.links(now_ms)
         return links, frozenset(self.sessions.wanted)
+
+    @property
+    def behind_its_words(self) -> bool:
+        """Whether the words are of a later state than the lists, which then cannot say what has died."""
+        known = self.vocabulary
+        return known is not None and known.gen == self.gen and known.rows > self.columns.next
 
     def known_words(self) -> Vocabulary | None:
         """The words of the partition; None when they have to be read."""

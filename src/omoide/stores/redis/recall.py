@@ -151,8 +151,9 @@ class Recall:
     def _rank_in_client(self, head: bytes, request: Search, trips: int) -> Handler[SearchReply]:
         view, viewed_at = View(Ranked()), -1  # the ranking of the partition at a write
         placed: tuple[bytes, int] | None = None
-        for attempt in range(_ATTEMPTS):
-            if attempt == _PATIENCE and not (request.explain or request.about):
+        tries = 0
+        for _ in range(_ATTEMPTS):
+            if tries == _PATIENCE and not (request.explain or request.about):
                 reply = yield from self._rank_on_server(head, request, strict=True)
                 if reply is not None:
                     return replace(reply, round_trips=trips + reply.round_trips)
@@ -173,7 +174,7 @@ class Recall:
                 continue
             wanted = sorted(view.wanted) if current else []
             fetched = yield from self._reader.fetch(head, request.scope, asked.names, plan, wanted)
-            trips += 1
+            trips, tries = trips + 1, tries + 1
             if fetched is None:
                 about = None if request.about is None else Absence("missing")
                 return SearchReply((), "client", trips, 0, about=about)

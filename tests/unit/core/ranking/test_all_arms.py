@@ -17,6 +17,7 @@ from omoide.core.arms.sessions import Links, Sessions
 from omoide.core.columns import ASKS, DEAD, TIME_CUE, Columns, Filter, Ranges, pack
 from omoide.core.explanation import Explainer
 from omoide.core.text.cues import match
+from omoide.core.text.vocabulary import Vocabulary, may_be_stood_in_for
 from omoide.errors import ModelError
 
 NOW = 1_000
@@ -153,7 +154,7 @@ def arms_of(held: Partition, case: dict, links: Links | None) -> ranking.Arms:
     )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(CASES)
 def test_both_ways_of_ranking_and_the_oracle_agree_to_the_last_bit(case):
     held = partition(case["seed"], case["size"], ties=case["ties"], changes=case["changes"])
@@ -222,7 +223,7 @@ def test_a_large_partition_with_few_and_with_many_postings(seed, ties):
             assert resolved(held, ranked, 10) == expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.booleans())
 def test_links_follow_what_is_written_erased_and_what_expires(seed, ties, timed):
     rng = random.Random(seed)
@@ -230,8 +231,8 @@ def test_links_follow_what_is_written_erased_and_what_expires(seed, ties, timed)
     if not timed:
         held.columns = Columns()
     sessions = Sessions(held.columns)
-    for _ in range(12):
-        for _ in range(rng.choice([1, 3, 700])):
+    for size in (1, 600, 1, 3, 1, 40):
+        for _ in range(size):
             one = document(rng, ties=ties)
             one.expired = timed and one.expired
             _write(held, rng, one, timed)
@@ -244,7 +245,7 @@ def test_links_follow_what_is_written_erased_and_what_expires(seed, ties, timed)
 
 
 def _write(held: Partition, rng: random.Random, one: oracle.Document, timed: bool) -> None:
-    names = sorted(held.documents)
+    names = list(held.documents)
     kind = rng.random()
     if names and kind < 0.2:
         name = rng.choice(names)
@@ -374,3 +375,35 @@ def test_what_asks(text, expected):
 
 def test_filters_without_exclusions():
     assert Filter(Columns(), excluded={1}).including_excluded().plain
+
+
+def test_words_come_and_go():
+    words = Vocabulary(["kayaking", "kayaks"])
+    assert [word for word, _ in words.similar("kayakin")] == ["kayaking", "kayaks"]
+    words.discard("kayaking")
+    assert [word for word, _ in words.similar("kayakin")] == ["kayaks"]
+    words.add("kayaking")
+    words.add("kayaking")
+    assert len(words) == 2
+    assert [word for word, _ in words.similar("kayakin")] == ["kayaking", "kayaks"]
+    assert [may_be_stood_in_for(word) for word in ("kayak", "abc", "山", "=a/b", "x")] == [
+        True,
+        False,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_ties_whose_ids_are_known_stay_in_order_while_others_are_unknown():
+    columns = Columns()
+    columns.extend(pack(session=1, time=5) * 2)
+    sessions = Sessions(columns)
+    sessions.links(0)
+    assert sessions.wanted == {1, 2}
+    sessions.learn({1: b"b", 2: b"a"})
+    columns.extend(pack(session=2, time=7) * 600)
+    links = sessions.links(0)
+    assert links is not None
+    assert (links.after[2], links.before[1]) == (1, 2)
+    assert sessions.wanted == set(range(3, 603))
