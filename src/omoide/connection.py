@@ -10,6 +10,7 @@ Importing this module imports no client; `connect` does.
 
 from __future__ import annotations
 
+import os
 import threading
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,16 @@ if TYPE_CHECKING:
     from omoide.stores.redis.astore import AsyncRedisStore
 
 _opening = threading.Lock()
+
+
+def _after_fork() -> None:
+    """A lock that another thread held at the fork would stay locked for ever in the child."""
+    global _opening
+    _opening = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Connection:

@@ -14,11 +14,13 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, overload
 from omoide.fields.values import bounded, byte_bound, text_size
 from omoide.model.defaults import DEFAULTS, Defaults
 from omoide.model.field import UNSET, Field
+from omoide.types import Stored
 
 V = TypeVar("V")
 
 DEEPEST = 32
 _NUMBER_BYTES = 9
+_DEEPEST_COPIED = 4 * DEEPEST
 
 
 class _Document(Field[V]):
@@ -47,6 +49,12 @@ class _Document(Field[V]):
         rule = broken_rule(value, self.max_bytes or DEFAULTS.string_bytes)
         if rule is not None:
             raise self.error(model, rule)
+
+    def to_stored(self, value: Any) -> Stored:
+        return _copied(value)
+
+    def from_stored(self, raw: Stored) -> Any:
+        return _copied(raw)
 
     def to_exact(self, value: Any) -> str:
         return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -139,6 +147,19 @@ def broken_rule(value: object, max_bytes: int) -> str | None:
         if size > max_bytes:
             return f"must be at most {max_bytes} bytes"
     return None
+
+
+def _copied(value: Any, depth: int = 1) -> Any:
+    """A value that changing the other in place does not change.
+
+    Raises:
+        ValueError: nested deeper than anything a field writes.
+    """
+    if depth > _DEEPEST_COPIED:
+        raise ValueError("nested too deep")
+    if isinstance(value, dict):
+        return {key: _copied(part, depth + 1) for key, part in value.items()}
+    return [_copied(part, depth + 1) for part in value] if isinstance(value, list) else value
 
 
 class _BadKey:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, TypeVar, overload
 from uuid import UUID
 
 from omoide.model.field import UNSET, Field
-from omoide.model.instance import Instance
+from omoide.model.instance import Instance, State
 from omoide.model.partition import ID_BYTES, PARTITION_BYTES, key_rule
 
 V = TypeVar("V")
@@ -42,11 +42,12 @@ class AutoKeyField(Field[str]):
         from uuid_utils import uuid7
 
         instance.__dict__[self.name] = str(uuid7())
-        instance._omoide.generated_id = True
+        instance._omoide.generated_id = instance._omoide.fresh_id = True
 
     def __set__(self, instance: object, value: str) -> None:
         _set_key(self, instance, value)
-        instance._omoide.generated_id = False  # type: ignore[attr-defined]
+        state: State = instance._omoide  # type: ignore[attr-defined]
+        state.generated_id = state.fresh_id = False
 
     def coerce(self, value: Any) -> Any:
         return _text(value)

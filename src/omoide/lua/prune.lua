@@ -9,7 +9,8 @@ return atomically(function()
   local H = read_head(P)
   if not H then return 0 end
   local S, G = open_shadow(P, H, now)
-  local erased = erase_due(P, H, S, G, now, tonumber(ARGV[1]))
+  local erased = {}
+  erase_due(P, H, S, G, now, tonumber(ARGV[1]), erased)
   if #erased > 0 then
     close_both(P, H, S, G)
   end

@@ -2,7 +2,7 @@
 -- KEYS: head
 -- ARGV: plan (MessagePack map), footprint (from the id on), body (MessagePack map), operation id (8 bytes),
 --   statistics of a new record (36 bytes, or empty for the model's prior)
--- Returns: status, version, created, evicted, duplicate of | gen, v, row, next, n, sdl, log end, now, attributes, interval, erased rows
+-- Returns: status, version, created, evicted, duplicate of | gen, v, row, next, n, sdl, log end, now, attributes, interval, {row, terms} of each erased record
 -- Cost: O(distinct terms); up to 16 due and 16 surplus records erased
 -- Include: put records
 local plan, foot_bytes, body = cmsgpack.unpack(ARGV[1]), ARGV[2], ARGV[3]
@@ -38,9 +38,8 @@ local function evict(H, S, G, row, erased)
   for i = 1, #lowest do
     if evicted == surplus or budget <= 0 then break end
     if tonumber(lowest[i]) ~= row then
-      local _, terms = erase_both(P, H, S, G, lowest[i])
-      budget, evicted = budget - terms, evicted + 1
-      erased[#erased + 1] = lowest[i]
+      budget = budget - erase_both(P, H, S, G, lowest[i], erased)
+      evicted = evicted + 1
     end
   end
   local total = tonumber(call('HGET', P.n, 'evicted') or 0) + evicted
@@ -71,11 +70,11 @@ return atomically(function()
     end
   end
   local S, G = open_shadow(P, H, now)
-  local erased = erase_due(P, H, S, G, now, 16)
+  local erased = {}
+  erase_due(P, H, S, G, now, 16, erased)
   if old and (expired(P, old, now) or call('HEXISTS', P.r, old) == 0) then
     if call('HEXISTS', P.r, old) == 1 then
-      erase_both(P, H, S, G, old)
-      erased[#erased + 1] = old
+      erase_both(P, H, S, G, old, erased)
     end
     old = false
   end
@@ -84,8 +83,7 @@ return atomically(function()
     local holder = not refused and call('HGET', P.q, foot.unique[i])
     if holder and holder ~= old then
       if expired(P, holder, now) then
-        erase_both(P, H, S, G, holder)
-        erased[#erased + 1] = holder
+        erase_both(P, H, S, G, holder, erased)
       else
         refused = { 'duplicate', version_of(holder), 0, 0, footprint_of(P, holder).id }
       end
@@ -99,8 +97,8 @@ return atomically(function()
   local row, attributes, interval = put(P, H, plan, foot, foot_bytes, body, carry, now)
   if old then
     move_edges(P, tonumber(old), row)
-    erase(P, H, old)
-    erased[#erased + 1] = old
+    local _, terms = erase(P, H, old)
+    erased[#erased + 1] = { tonumber(old), terms }
   end
   local new
   if S then
@@ -118,5 +116,5 @@ return atomically(function()
   end
   close_both(P, H, S, G)
   return { 'stored', carry.version, old and 0 or 1, evicted, '', H.gen, H.v, row, H.next, H.n, H.sdl, log_end(P, H), now,
-    attributes, interval, table.concat(erased, ',') }
+    attributes, interval, erased }
 end)

@@ -8,7 +8,7 @@ stored record ──from_record()──▶ instance     (values are converted wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from struct import Struct
 from typing import Any, ClassVar, Protocol, Self
 
@@ -62,8 +62,9 @@ class StoredRecord(Protocol):
 class State:
     """What an instance knows of its stored record.
 
-    `raw`: stored forms not converted yet. `extra`: stored values no field of this class names.
-    `record` is None until the instance was loaded.
+    `raw`: stored forms of all fields as last loaded or saved; an attribute that is set may differ from it.
+    `extra`: stored values no field of this class names. `record` is None until the instance was loaded.
+    `fresh_id`: its id was generated and no request has named it yet.
     """
 
     stored: bool = False
@@ -73,6 +74,7 @@ class State:
     record: StoredRecord | None = None
     confidence: float | None = None
     generated_id: bool = False
+    fresh_id: bool = False
 
 
 class Instance:
@@ -120,21 +122,16 @@ class Instance:
 
     def absorb(self, record: StoredRecord) -> None:
         """Take over a stored record; values set on the instance are forgotten."""
-        spec = spec_of(type(self))
-        raw = dict(record.values)
-        for old, new in spec.aliases.items():
-            if old in raw:
-                renamed = raw.pop(old)
-                raw.setdefault(new, renamed)
-        raw[spec.id_field] = record.id
+        state = loaded_state(spec_of(type(self)), record)
         self.__dict__.clear()
-        self.__dict__["_omoide"] = State(
-            stored=True,
-            version=record.version,
-            raw=raw,
-            extra={name: value for name, value in raw.items() if name not in spec.fields},
-            record=record,
-        )
+        self.__dict__["_omoide"] = state
+
+    def __copy__(self) -> Self:
+        """An instance with the same values, that is changed and saved on its own from here on."""
+        copied = type(self).__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        copied.__dict__["_omoide"] = copied_state(self._omoide)
+        return copied
 
     def __omoide_associations__(self) -> Any:
         """The association graph of this record; needs a store."""
@@ -161,6 +158,23 @@ class Instance:
         names = (*spec.partition_by, spec.id_field)
         shown = ", ".join(f"{name}={value!r}" for name, value in zip(names, identity(self), strict=True))
         return f"<{type(self).__name__} {shown}>"
+
+
+def loaded_state(spec: ModelSpec, record: StoredRecord) -> State:
+    """What an instance knows of a record that was just loaded."""
+    raw = dict(record.values)
+    for old, new in spec.aliases.items():
+        if old in raw:
+            renamed = raw.pop(old)
+            raw.setdefault(new, renamed)
+    raw[spec.id_field] = record.id
+    extra = {name: value for name, value in raw.items() if name not in spec.fields}
+    return State(stored=True, version=record.version, raw=raw, extra=extra, record=record)
+
+
+def copied_state(state: State) -> State:
+    """The same knowledge for another instance."""
+    return replace(state, extra=dict(state.extra))
 
 
 def spec_of(cls: type[Instance]) -> ModelSpec:

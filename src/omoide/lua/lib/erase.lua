@@ -28,7 +28,7 @@ end
 
 local function tell(Q, row) append(Q.x, pack('<I4', row)) end
 
--- Returns the id of the erased record and how many terms it had.
+-- Returns the id of the erased record and its terms.
 local function erase(Q, H, row)
   row = tonumber(row)
   local foot = footprint_of(Q, row)
@@ -51,25 +51,23 @@ local function erase(Q, H, row)
   if call('STRLEN', Q.w) > row * 24 then setrange(Q.w, row * 24, string.rep('\0', 24)) end
   tell(Q, row)
   H.n, H.dead, H.sdl = H.n - 1, H.dead + 1, H.sdl - length
-  return foot.id, #foot.terms
+  return foot.id, foot.terms
 end
 
--- Erase in the partition and in its shadow, when there is one.
-local function erase_both(Q, H, S, G, row)
+-- Erase in the partition and in its shadow, when there is one. `gone` collects {row, terms} for the caller's cache.
+local function erase_both(Q, H, S, G, row, gone)
   local id, terms = erase(Q, H, row)
   local copy = S and call('HGET', S.m, id)
   if copy then erase(S, G, copy) end
-  return id, terms
+  gone[#gone + 1] = { tonumber(row), terms }
+  return #terms
 end
 
 -- Up to `limit` records that are due; a long record counts for many, so that one write stays short.
-local function erase_due(Q, H, S, G, now, limit)
-  local due, budget, erased = call('ZRANGEBYSCORE', Q.e, '-inf', now, 'LIMIT', 0, limit), 2048, {}
+local function erase_due(Q, H, S, G, now, limit, gone)
+  local due, budget = call('ZRANGEBYSCORE', Q.e, '-inf', now, 'LIMIT', 0, limit), 2048
   for i = 1, #due do
     if budget <= 0 then break end
-    local _, terms = erase_both(Q, H, S, G, due[i])
-    budget = budget - terms
-    erased[i] = due[i]
+    budget = budget - erase_both(Q, H, S, G, due[i], gone)
   end
-  return erased
 end

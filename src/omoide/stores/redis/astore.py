@@ -38,7 +38,9 @@ class AsyncRedisStore:
         try:
             commands = next(handler)
             while True:
-                commands = handler.send(await self.wire.call(commands, timeout=port.remaining()))
+                replies = await self.wire.call(commands, timeout=port.remaining())
+                self.binding.cache.witness(self.wire.history)
+                commands = handler.send(replies)
         except StopIteration as stop:
             result: R = stop.value
             return result

@@ -42,6 +42,7 @@ from omoide.stores.redis.topology import (
     NOT_YET,
     PROBE_COMMANDS,
     SLOTS_COMMAND,
+    WHO,
     Topology,
     Traffic,
     connection_options,
@@ -91,6 +92,11 @@ class AsyncWire:
     @property
     def round_trips(self) -> int:
         return self._traffic.round_trips
+
+    @property
+    def history(self) -> int:
+        """As for `SyncWire`."""
+        return self._traffic.history
 
     @property
     def bytes_out(self) -> int:
@@ -256,9 +262,24 @@ class AsyncWire:
             await connection.disconnect(nowait=True)
             raise
         channel = _Channel(connection)
+        if not sentinel:
+            await self._meet(channel, node)
         if self.target.kind == "sentinel" and not sentinel:
             await self._ask_role(channel, node)
         return channel
+
+    async def _meet(self, channel: _Channel, node: Address) -> None:
+        """Find out whether the process that runs there is the one that did."""
+        replies: list[Any] = []
+        try:
+            await channel.send(pack(WHO))
+            await channel.receive(1, replies)
+        except BaseException as error:
+            await channel.close()
+            if isinstance(error, (OSError, HiredisError)):
+                raise connection_error(error, show_address(node)) from None
+            raise
+        self._traffic.meet(node, replies[0])
 
     async def _ask_role(self, channel: _Channel, node: Address) -> None:
         """A sentinel may still name the old primary; a replica must not pass for one."""

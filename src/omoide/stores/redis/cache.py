@@ -9,22 +9,25 @@ whatever was nulled, dropped or refilled meanwhile; erased rows are dead in the 
 
 A list is current when the write it is known as of is at least `floor`, the last write that may have
 changed a list unseen. A write of this process that found the cache current is added to it and moves no
-floor, unless it erased a record (whose terms' live counts it does not know).
+floor: it knows the terms of what it stored and of what it erased.
 
 The words of a partition are known where every list is, else read in pages; they serve until a row comes
 from elsewhere, those of more than 256 rows or 4,096 words until the partition has grown by an eighth.
 
-A list of which only dead rows are left is swept out with its word: at once when this process deleted them,
-else after 64 rows died.
+A list of which only dead rows are left goes with its word: at once when this process erased the last of
+them, else after 64 rows died.
 """
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omoide.core.accumulator import TermList
 from omoide.core.arms.authors import Witnesses
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BUDGET = 256 * 1024 * 1024
 _POSTING_BYTES = 14
+_PARTITION_BYTES = 1000
 _TERM_BYTES = 300
 _WORD_BYTES = 400
 _SWEEP_AFTER = 64
@@ -134,6 +138,10 @@ class Known:
         return gen == self.gen and (grown <= 0 or (many and grown * 8 < self.rows))
 
 
+Gone: TypeAlias = tuple[int, tuple[str, ...]]
+"""An erased record: its row and its terms."""
+
+
 @dataclass(slots=True)
 class Written:
     """What a save reported: enough to bring a current cache to its state."""
@@ -146,7 +154,7 @@ class Written:
     log: int
     attributes: bytes
     interval: bytes
-    erased: tuple[int, ...]
+    erased: tuple[Gone, ...]
     terms: Sequence[str]
     codes: Sequence[int]
 
@@ -187,11 +195,12 @@ class Partition:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held, estimated: 14 a posting, 300 a list, and the columns."""
+        """Bytes held, estimated: 14 a posting, 300 a list, 1,000 for the rest, and the columns."""
         sessions = 0 if self.sessions is None else self.sessions.nbytes
         words = 0 if self.vocabulary is None else len(self.vocabulary.words) * _WORD_BYTES
         lists = self.postings_held * _POSTING_BYTES + len(self.terms) * _TERM_BYTES
-        return self.columns.nbytes + lists + sessions + words
+        columns = 0 if self._columns is None else self._columns.nbytes
+        return _PARTITION_BYTES + columns + lists + sessions + words
 
     def held(self, term: str) -> Postings | None:
         """The list of a term: known, or known to be empty; None when nothing is known of it."""
@@ -252,10 +261,10 @@ class Partition:
             self.postings_held -= held.count
             self.known_since = self.known_as_of = 0
 
-    def bury(self, count: int, *, at_once: bool = False) -> None:
+    def bury(self, count: int) -> None:
         """Take note of rows that died, and sweep when it is time. Cost of a sweep: O(lists)."""
         self.died += count
-        if not self.died or not (at_once or self.died >= _SWEEP_AFTER):
+        if self.died < _SWEEP_AFTER:
             return
         self.vocabulary = None
         self.died, flags = 0, self.columns.flags
@@ -267,13 +276,11 @@ class Partition:
 
     def written(self, write: Written) -> None:
         """Add a write of this process, when nothing else was written since `v`."""
-        if write.erased:
-            self.vocabulary = None
         if write.gen != self.gen or write.v != self.v + 1 or write.row != self.columns.next:
+            if write.erased:
+                self.vocabulary = None
             return
         self.columns.extend(write.attributes, write.interval)
-        if write.erased:
-            self.columns.kill(write.erased)
         vocabulary_known = self.known_since > 0 and self.known_as_of >= self.floor
         known = self.vocabulary
         words = (
@@ -294,19 +301,52 @@ class Partition:
             self.known_since = write.row
         if words is not None:
             self.vocabulary = Known(write.gen, write.row + 1, words)
+        self._take_out(write.erased)
         self.v, self.n, self.sdl, self.log = write.v, write.n, write.sdl, write.log
-        if write.erased:
-            self.floor = write.v
-            self.bury(len(write.erased))
 
-    def erased(self, gen: bytes, v: int, n: int, sdl: int, log: int, rows: Sequence[int]) -> None:
+    def erased(self, gen: bytes, v: int, n: int, sdl: int, log: int, gone: Sequence[Gone]) -> None:
         """Add an erasure of this process, when nothing else was written since `v`."""
-        self.vocabulary = None
-        if gen != self.gen or v != self.v + 1 or any(row >= self.columns.next for row in rows):
+        if gen != self.gen or v != self.v + 1 or any(row >= self.columns.next for row, _ in gone):
+            self.vocabulary = None
             return
-        self.columns.kill(rows)
-        self.v, self.n, self.sdl, self.log, self.floor = v, n, sdl, log, v
-        self.bury(len(rows), at_once=True)
+        self._take_out(gone)
+        self.v, self.n, self.sdl, self.log = v, n, sdl, log
+
+    def _take_out(self, gone: Sequence[Gone]) -> None:
+        """Kill rows and count them out of their lists, which stay current. Cost: O(their terms)."""
+        if not gone:
+            return
+        self.columns.kill([row for row, _ in gone])
+        for _, terms in gone:
+            for term in terms:
+                held = self.terms.get(term)
+                if held is None:
+                    continue
+                held.df -= 1
+                if held.df <= 0 or held.as_of < self.floor:  # empty, or not certain to be more
+                    self._drop_word(term, held)
+
+    def _drop_word(self, term: str, held: Postings) -> None:
+        """Forget a list and its word. Where it may hold more, no longer every absent list is empty."""
+        del self.terms[term]
+        self.postings_held -= held.count
+        if held.df > 0 or held.as_of < self.floor:
+            self.known_since = self.known_as_of = 0
+        if self.vocabulary is not None:
+            self.vocabulary.words.discard(term)
+
+
+_caches: weakref.WeakSet[Cache] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """A lock that another thread held at the fork would stay locked for ever in the child."""
+    for cache in list(_caches):
+        cache.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Cache:
@@ -314,10 +354,35 @@ class Cache:
 
     def __init__(self, budget: int = DEFAULT_BUDGET) -> None:
         self.budget = budget
+        self._history = 0
+        self.clear()
+        _caches.add(self)
+
+    def clear(self) -> None:
+        """Forget everything, and whoever held the lock: for a child after a fork, too."""
         self.lock = threading.Lock()
         self._partitions: OrderedDict[bytes, Partition] = OrderedDict()
         self._sizes: dict[bytes, int] = {}
         self._total = 0
+
+    def witness(self, history: int) -> None:
+        """Forget everything when a server turned out to be another process: writes may have been lost."""
+        if history != self._history:
+            with self.lock:
+                if history != self._history:
+                    self._history = history
+                    self._partitions.clear()
+                    self._sizes.clear()
+                    self._total = 0
+
+    @contextmanager
+    def changing(self, head: bytes) -> Iterator[Partition | None]:
+        """The cache of a partition, locked and accounted for afterwards; None when there is none."""
+        with self.lock:
+            partition = self._partitions.get(head)
+            yield partition
+            if partition is not None:
+                self.settle(head, partition)
 
     def peek(self, head: bytes) -> Partition | None:
         """The cache of a partition, if there is one."""

@@ -26,6 +26,7 @@ from omoide.stores.redis.filters import allowed_rows, must, ranges_of
 from omoide.stores.redis.recall import Recall
 
 PIECE = 32_768
+MOST_WHOLE = 4_096
 IDS_AT_ONCE = 4_096
 _ATTEMPTS = 16
 _LOG = logging.getLogger("omoide")
@@ -256,7 +257,7 @@ def _fetch_plan(partition: Partition, names: Sequence[str], rows: Sequence[int])
         "terms": list(names),
         "since": since,
         "rows": list(rows),
-        "whole": partition.known_since == 0 and not partition.terms,
+        "whole": partition.known_since == 0 and len(partition.terms) <= MOST_WHOLE,
         "timed": partition.columns.has_intervals,
     }
 

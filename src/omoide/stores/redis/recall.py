@@ -77,9 +77,10 @@ class Recall:
         client_only = request.explain or request.about is not None
         if not client_only and (mode == "server" or (mode == "auto" and first)):
             reply = yield from self._rank_on_server(head, request, strict=mode == "auto")
-            with self._cache.lock:
-                self._cache.open(head)
             if reply is not None:
+                if mode == "auto" and reply.live:
+                    with self._cache.lock:
+                        self._cache.settle(head, self._cache.open(head))
                 return reply
             trips = 1
         return (yield from self._rank_in_client(head, request, trips))
@@ -143,7 +144,9 @@ class Recall:
             if cursor == b"0" or seen >= MOST_WORDS:
                 break
         with self._cache.lock:
-            self._cache.open(head).vocabulary = Known(gen, rows, words)
+            partition = self._cache.open(head)
+            partition.vocabulary = Known(gen, rows, words)
+            self._cache.settle(head, partition)
         return words, trips
 
     # ---- client
@@ -151,7 +154,7 @@ class Recall:
     def _rank_in_client(self, head: bytes, request: Search, trips: int) -> Handler[SearchReply]:
         view, viewed_at = View(Ranked()), -1  # the ranking of the partition at a write
         placed: tuple[bytes, int] | None = None
-        tries = 0
+        tries, just_read = 0, False
         for _ in range(_ATTEMPTS):
             if tries == _PATIENCE and not (request.explain or request.about):
                 reply = yield from self._rank_on_server(head, request, strict=True)
@@ -168,10 +171,11 @@ class Recall:
                     view, viewed_at = self._view(partition, request, asked, None), partition.v
                 current = viewed_at == partition.v
                 plan = self._reader.plan(partition, asked.names, view.ranked.rows if current else ())
-            if asked.unread:
+            if asked.unread and not just_read:
                 _, read = yield from self._read_words(head)
-                trips += read
+                trips, just_read = trips + read, True
                 continue
+            just_read = False  # words of another numbering serve only once the lists are fetched anew
             wanted = sorted(view.wanted) if current else []
             fetched = yield from self._reader.fetch(head, request.scope, asked.names, plan, wanted)
             trips, tries = trips + 1, tries + 1

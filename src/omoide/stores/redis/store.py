@@ -114,7 +114,9 @@ class RedisStore:
         try:
             commands = next(handler)
             while True:
-                commands = handler.send(self.wire.call(commands, timeout=port.remaining()))
+                replies = self.wire.call(commands, timeout=port.remaining())
+                self.binding.cache.witness(self.wire.history)
+                commands = handler.send(replies)
         except StopIteration as stop:
             result: R = stop.value
             return result

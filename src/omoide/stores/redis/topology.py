@@ -25,6 +25,9 @@ __all__ = ["Topology", "Traffic", "connection_options", "key_slot", "reply_reade
 NOT_YET: Final[Any] = object()
 """What a reply reader gives while a reply is incomplete."""
 
+WHO: Final = ("INFO", "server")
+"""What a new connection asks: its answer names the process."""
+
 PROBE_COMMANDS: Final = tuple(Command(args, b"", idempotent=True) for args in PROBE)
 SLOTS_COMMAND: Final = Command(("CLUSTER", "SLOTS"), b"", idempotent=True)
 
@@ -86,9 +89,14 @@ class Traffic:
     One round trip is one batch of bytes to one node and its replies; a call to three nodes is
     three. Connecting (AUTH, SELECT) and asking sentinels are not counted; probing the server and
     reading the slot map are.
+
+    `history` goes up when a node turns out to be another server process than before: after a
+    restart or a failover writes may be lost, so that nothing read before can be relied on.
     """
 
     def __init__(self) -> None:
+        self.history = 0
+        self._processes: dict[Address, object] = {}
         self.round_trips = 0
         self.bytes_out = 0
         self.bytes_in = 0
@@ -99,6 +107,18 @@ class Traffic:
             self.round_trips += 1
             self.bytes_out += sent
             self.bytes_in += received
+
+    def meet(self, node: Address, reply: Any) -> None:
+        """Take the answer of a new connection to INFO server: does the same process run there?
+
+        One that does not tell counts as another.
+        """
+        text = reply if isinstance(reply, bytes) else b""
+        run = next((line for line in text.splitlines() if line.startswith(b"run_id:")), object())
+        with self._lock:
+            if self._processes.get(node) != run:
+                self._processes[node] = run
+                self.history += 1
 
     def after_fork(self) -> None:
         """A lock held by another thread of the parent must not stay held in the child."""

@@ -168,7 +168,9 @@ def _compare(parts: dict[str, Any]) -> CheckReply:
             wrong[kind] = wrong.get(kind, 0) + number
 
     alive = {
-        row for row in range(1, int(head.get(b"next", 1))) if not unpack_attributes(column, row * 32).flags & DEAD
+        row
+        for row in range(1, int(head.get(b"next", 1)))
+        if not unpack_attributes(column, row * 32).flags & DEAD
     }
     note("attribute rows without a record", len(alive - rows))
     note("records without an attribute row", len(rows - alive))

@@ -39,6 +39,7 @@ from omoide.stores.redis.exchange import (
 from omoide.stores.redis.topology import (
     PROBE_COMMANDS,
     SLOTS_COMMAND,
+    WHO,
     Topology,
     Traffic,
 )
@@ -99,6 +100,11 @@ class SyncWire:
     @property
     def round_trips(self) -> int:
         return self.traffic.round_trips
+
+    @property
+    def history(self) -> int:
+        """Goes up when a node is another process than before: what was read from it may never have been."""
+        return self.traffic.history
 
     @property
     def bytes_out(self) -> int:
@@ -264,6 +270,12 @@ class SyncWire:
 
     def _dial(self, node: Address, deadline: Deadline) -> Channel:
         channel = dial(self.target, node, deadline)
+        try:
+            (reply,) = channel.ask([WHO], deadline)
+        except BaseException:
+            channel.close()
+            raise
+        self.traffic.meet(node, reply)
         if self.target.kind == "sentinel":
             self._ask_role(channel, node, deadline)
         return channel

@@ -18,7 +18,7 @@ from omoide.ops.request import (
     Put,
     PutReply,
 )
-from omoide.stores.redis.cache import Cache, Written
+from omoide.stores.redis.cache import Cache, Gone, Written
 from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import digest, encode_put, pack_plan, prior, rate, statistics
 from omoide.stores.redis.keys import Keys
@@ -123,24 +123,27 @@ class Writer:
         if status != "stored":
             return PutReply(status, version)
         _, _, created, evicted, _, gen, v, row, _, n, sdl, log, _, attributes, interval, erased = reply
-        rows = tuple(int(part) for part in erased.split(b",") if part)
-        with self.cache.lock:
-            partition = self.cache.peek(head)
+        with self.cache.changing(head) as partition:
             if partition is not None:
-                report = Written(gen, v, row, n, int(sdl), log, attributes, interval, rows, terms, codes)
-                partition.written(report)
+                gone = _gone(erased)
+                partition.written(
+                    Written(gen, v, row, n, int(sdl), log, attributes, interval, gone, terms, codes)
+                )
         return PutReply("stored", version, bool(created), int(evicted))
 
     def _erased(self, call: Call, reply: list[Any]) -> list[bool]:
         if not reply:
             return [False] * ERASE_AT_ONCE
-        gen, v, _, n, sdl, log, erased = reply
-        rows = [int(part) for part in erased.split(b",")]
-        with self.cache.lock:
-            partition = self.cache.peek(call.head)
-            if partition is not None and any(rows):
-                partition.erased(gen, v, n, int(sdl), log, [row for row in rows if row])
-        return [row > 0 for row in rows]
+        gen, v, _, n, sdl, log, there, erased = reply
+        with self.cache.changing(call.head) as partition:
+            if partition is not None and erased:
+                partition.erased(gen, v, n, int(sdl), log, _gone(erased))
+        return [flag == 1 for flag in there]
+
+
+def _gone(erased: list[Any]) -> tuple[Gone, ...]:
+    """The erased records of a reply: row and terms of each."""
+    return tuple((row, tuple(term.decode() for term in terms)) for row, terms in erased)
 
 
 def _observation(write: Observe) -> dict[str, Any]:
