@@ -64,7 +64,7 @@ def test_a_fault_in_any_call_changes_nothing(
         if failed:
             assert keys.dump() == before, f"call {place}"
             place += 1
-    assert place > 3
+    assert place > (2 if name == "forget" else 3)  # it looks at a damaged head without failing
     assert keys.dump() != before
     whole(connection, request.scope)
 

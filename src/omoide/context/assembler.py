@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from omoide.context import render
 from omoide.context.block import Block, build
 from omoide.context.call import Call, Delivery, describe
+from omoide.context.counting import guarded
 from omoide.context.missing import Missing, verdict
 from omoide.context.result import AssemblyResult
 from omoide.core.arms.weights import RankWeights
@@ -64,6 +65,8 @@ class ContextAssembler:
         track: Note deliveries: the access statistics, and the turn id for later outcomes.
     Raises:
         QueryError: an option that is not one of these, or a mode the model lacks a field for.
+
+    Whatever a token counter raises becomes a QueryError of the call.
     """
 
     def __init__(
@@ -250,7 +253,7 @@ class ContextAssembler:
             ranking.hits,
             format=self.format,
             max_tokens=call.max_tokens,
-            count=self.token_counter,
+            count=guarded(self.token_counter),
         )
 
     def _rank(self, call: Call, about: str | None = None) -> Plan[search.Ranking]:

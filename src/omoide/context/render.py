@@ -12,10 +12,13 @@ What a memory holds is data that anyone may have written. Four rules keep it ins
 
 1. One line. Every run of white space, line and paragraph separators included, is one space, so
    no text can start a line: no bullet, no role line (`system:`), no second header.
-2. Nothing invisible. Control characters, bidi overrides and isolates, zero-width and tag
-   characters go; joiners stay, since emoji and several scripts need them.
-3. No tags. JSON writes `<` as `\\u003c`, XML escapes; the plain formats part the two characters
-   of `</`, `<|`, `|>`, `<!` and `[/`, so that no closing tag, comment or chat-template mark survives.
+2. Nothing invisible. Control characters, bidi overrides and isolates, and all that Unicode has no
+   glyph for (Default_Ignorable_Code_Point: zero-width, filler, tag characters, variation selectors)
+   go. One joiner after a letter or an emoji and one emoji or text selector after a symbol stay, since
+   emoji and several scripts need them.
+3. No tags. JSON writes `<` as `\\u003c`, XML escapes; the plain formats part a `<` from a letter or
+   from `/`, `|`, `!`, `?`, `<` behind it, `[` from `/`, capitals or a template's word behind it, and `|`
+   from `>`, full-width forms of them too, so that no tag, comment or chat-template mark survives.
 4. The label is ours: a header says that these are fallible memories and not instructions.
 """
 
@@ -35,7 +38,26 @@ HEADER = (
 FORMATS = ("content", "structured", "xml", "natural")
 
 _JOINERS = frozenset("\u200c\u200d")
-_MARKS = re.compile(r"(?<=<)(?=[/|!])|(?<=\[)(?=/)|(?<=\|)(?=>)")
+_SELECTORS = frozenset("\ufe0e\ufe0f")
+_KEYCAPS = frozenset("0123456789#*")
+_NO_GLYPH = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Default_Ignorable_Code_Point of Unicode, as a character class."""
+_INVISIBLE = re.compile(f"[{_NO_GLYPH}]")
+_LESS, _MORE, _BAR, _BRACKET, _SLASH = (
+    "<\uff1c\ufe64",
+    ">\uff1e\ufe65",
+    "|\uff5c\uffe8",
+    "\\[\uff3b",
+    "/\uff0f",
+)
+_MARKS = re.compile(
+    rf"(?<=[{_LESS}])(?=[{_LESS}{_BAR}{_SLASH}!\uff01?]|[^\W\d])"
+    rf"|(?<=[{_BRACKET}])(?=[{_SLASH}]|[A-Z_\uff21-\uff3a]{{2}}|(?i:inst|sys|user|assistant|tool))"
+    rf"|(?<=[{_BAR}])(?=[{_MORE}])"
+)
 _XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\ufffe": None, "\uffff": None})
 """What XML escapes in text and in attributes; two characters it has no way to write."""
 
@@ -57,19 +79,39 @@ class Entry:
 
 def clean(text: str) -> str:
     """One line without anything invisible (rules 1 and 2)."""
-    if not text.isprintable():
-        text = "".join(map(_visible, text))
+    if not text.isprintable() or _INVISIBLE.search(text):
+        kept: list[str] = []
+        before = " "
+        for char in text:
+            shown = _visible(char, before)
+            if shown:
+                kept.append(shown)
+                before = shown
+        text = "".join(kept)
     return " ".join(text.split())
 
 
-def _visible(char: str) -> str:
-    """The character, a space for a break or a control, nothing for a format character."""
+def _visible(char: str, before: str) -> str:
+    """The character, a space for a break or a control, nothing for one that shows nothing by itself."""
     category = unicodedata.category(char)
     if category in ("Cc", "Zl", "Zp"):
         return " "
-    if (category == "Cf" and char not in _JOINERS) or category == "Cs":
-        return ""
-    return char
+    if char in _JOINERS:
+        return char if _joins(before) else ""
+    if char in _SELECTORS:
+        return char if _selects(before) else ""
+    return "" if category in ("Cf", "Cs") or _INVISIBLE.match(char) else char
+
+
+def _joins(before: str) -> bool:
+    """A joiner says something after a letter outside ASCII, a mark or an emoji."""
+    category = unicodedata.category(before)
+    return before > "\x7f" and (category[0] in "LM" or category in ("So", "Sk"))
+
+
+def _selects(before: str) -> bool:
+    """A choice between emoji and text says something after a symbol or a keycap."""
+    return before in _KEYCAPS or (before > "\x7f" and unicodedata.category(before)[0] in "SP")
 
 
 def disarm(text: str) -> str:
@@ -114,7 +156,7 @@ def _name(author: str) -> str:
 def _structured(entries: Sequence[Entry]) -> str:
     rows = []
     for entry in entries:
-        row: dict[str, str] = {"id": entry.id, "text": entry.text}
+        row: dict[str, str] = {"id": clean(entry.id), "text": entry.text}
         if entry.author:
             row["author"] = clean(entry.author)
         if entry.time_ms:

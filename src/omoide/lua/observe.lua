@@ -3,7 +3,7 @@
 -- ARGV: plan (MessagePack map: turn, evidence = list of {id, support, against, touch, access}, alpha, beta, cap,
 --   linked ids, link, mark (1 outcome, 2 echo), counters = list of {name, delta})
 -- Returns: ids, state of each
--- Cost: O(records + pairs of linked records)
+-- Cost: O(records + pairs of linked records); each list of edges is read and written once
 -- Include: put records turns
 local plan = cmsgpack.unpack(ARGV[1])
 
@@ -20,7 +20,10 @@ end
 local function adjust(Q, row, item, now)
   local alpha, beta, up, down, accesses, accessed = plan.alpha, plan.beta, 0, 0, 0, 0
   local data = call('HGET', Q.c, row)
-  if data then alpha, beta, up, down, accesses, accessed = unpack_bytes(STATISTICS, data) end
+  if data then
+    if #data ~= 36 then error('CORRUPT statistics are not what was written', 0) end
+    alpha, beta, up, down, accesses, accessed = unpack_bytes(STATISTICS, data)
+  end
   local _, support, against, touch, access = unpack(item)
   if support > 0 or against > 0 then
     alpha, beta = believe(alpha, beta, support, against)
@@ -36,12 +39,6 @@ local function adjust(Q, row, item, now)
   if touch and plan.rate then
     local base = unpack_bytes('<f', call('GETRANGE', Q.a, row * 32 + 8, row * 32 + 11))
     zadd(Q.d, string.format('%.17g', decay_order(plan.rate, base, now / 1000)), row)
-  end
-end
-
-local function link_all(Q, rows)
-  for i = 1, #rows do
-    for j = i + 1, #rows do add_edge(Q, rows[i], rows[j], plan.link) end
   end
 end
 
@@ -114,8 +111,8 @@ return atomically(function()
     if applied[plan.linked[i]] then linked[#linked + 1] = plan.linked[i] end
   end
   if plan.link > 0 and #linked > 1 then
-    link_all(P, rows_of(P, linked))
-    if S then link_all(S, rows_of(S, linked)) end
+    link_all(P, rows_of(P, linked), plan.link)
+    if S then link_all(S, rows_of(S, linked), plan.link) end
   end
   if changed then
     if turn then store_turn(P, plan.turn, turn) end

@@ -1,19 +1,24 @@
 -- top: the first records of the decay order
 -- KEYS: head
--- ARGV: limit (at most 1,000), `1` to weigh by confidence, scale in seconds and exponent of a power law (0: none)
--- Returns: now, records in order
+-- ARGV: limit (at most 1,000), `1` to weigh by confidence, scale in seconds and exponent of a power law (0: none); to go
+--   on: what the limit-th best has so far (empty: not so many yet), place (decay order, how many of that order before)
+-- Returns: now, gen, rows of the best from that place on, in order, their records as far as 1 MiB of bodies goes (one at
+--   least), place to go on from (decay order, how many of it; an empty order at the end)
 -- Cost: O(log N + limit); weighed, O(log N + the records within 22 % of the last one's relevance); by power law, newest
---   first until no older record can enter
+--   first until no older record can enter; at most 4,096 rows looked at
 -- Include: records
 --
 -- relevance x (.8 + .2 confidence) has the same order as z + ln(.8 + .2 confidence), and the second term is at most 0:
--- once z falls to the limit-th best sum, nothing below can enter. A power law has no static order: `d` is that of
+-- once z falls below the limit-th best sum, nothing below can enter. A power law has no static order: `d` is that of
 -- touching, and with the highest base score there ever was (`peak`) the age alone bounds what is to come.
+-- Ties go by decay order, then time, then row, the later first; `reads.py` orders in the same way.
 local H = read_head(P)
 local now, limit, weigh = clock(), tonumber(ARGV[1]), ARGV[2] == '1'
 local scale, exponent = tonumber(ARGV[3]), tonumber(ARGV[4])
-if not H then return { now, {} } end
+local floor, place, passed = tonumber(ARGV[5] or '') or -math.huge, ARGV[6] or '', tonumber(ARGV[7] or 0)
+if not H then return { now, '', {}, {}, '', 0 } end
 check_companions(P, H)
+local PAGE, BUDGET = 256, 4096
 
 local function attributes(row)
   local _, confidence, _, base = struct.unpack('<I2I2I4f', redis.call('GETRANGE', P.a, row * 32, row * 32 + 11))
@@ -38,33 +43,56 @@ local function bound_of(z)
   return z
 end
 
-local function before(a, b)
-  if a[2] ~= b[2] then return a[2] > b[2] end
-  return a[3] < b[3]
+local function time_of(entry)
+  if not entry[4] then
+    local first = entry[1] * 32 + 24
+    entry[4] = struct.unpack('<i8', redis.call('GETRANGE', P.a, first, first + 7))
+  end
+  return entry[4]
 end
 
-local best, kept, floor, from, finished = {}, 0, -math.huge, 0, false
-while not finished do
-  local page = redis.call('ZREVRANGE', P.d, from, from + 255, 'WITHSCORES')
-  for i = 1, #page, 2 do
-    local z = tonumber(page[i + 1])
-    if kept >= limit and bound_of(z) <= floor then finished = true break end
-    if not expired(P, page[i], now) then
-      kept = kept + 1
-      best[kept] = { page[i], key_of(page[i], z), from + i }
-      if kept >= 2 * limit or (kept == limit and floor == -math.huge) then
-        table.sort(best, before)
-        for j = kept, limit + 1, -1 do best[j] = nil end
-        kept = limit
-        floor = best[limit][2]
-      end
-    end
+local function before(a, b)
+  for i = 2, 3 do
+    if a[i] ~= b[i] then return a[i] > b[i] end
   end
-  from = from + 256
-  if #page < 512 then finished = true end
+  local x, y = time_of(a), time_of(b)
+  if x ~= y then return x > y end
+  return a[1] > b[1]
+end
+
+local best, kept = {}, 0
+local function keep(row, z)
+  local key = key_of(row, z)
+  if key < floor then return end
+  kept = kept + 1
+  best[kept] = { row, key, z }
+  if kept >= 2 * limit or (kept == limit and floor == -math.huge) then
+    table.sort(best, before)
+    for i = kept, limit + 1, -1 do best[i] = nil end
+    kept = limit
+    floor = math.max(floor, best[limit][2])
+  end
+end
+
+local first = place == '' and 0 or redis.call('ZCOUNT', P.d, '(' .. place, '+inf') + passed
+local from, finished = first, false
+while not finished and from - first < BUDGET do
+  local page, members = redis.call('ZREVRANGE', P.d, from, from + PAGE - 1, 'WITHSCORES'), {}
+  for i = 1, #page, 2 do members[#members + 1] = page[i] end
+  local expiries = #members > 0 and has_expiry(P) and zmscore(P.e, members)
+  for i = 1, #members do
+    local z, at = tonumber(page[2 * i]), expiries and expiries[i]
+    if bound_of(z) < floor then finished = true break end
+    if not at or tonumber(at) > now then keep(tonumber(members[i]), z) end
+    place = page[2 * i]
+  end
+  from = from + #members
+  if #members < PAGE then finished = true end
 end
 
 table.sort(best, before)
 local rows = {}
 for i = 1, math.min(limit, kept) do rows[i] = best[i][1] end
-return { now, read_records(P, rows) }
+local records = read_records(P, first_of(rows, fitting(P, rows, BODIES)))
+if finished then return { now, H.gen, rows, records, '', 0 } end
+return { now, H.gen, rows, records, place, from - redis.call('ZCOUNT', P.d, '(' .. place, '+inf') }

@@ -1,7 +1,7 @@
 -- turn: the records a turn was given that are still there
 -- KEYS: head
 -- ARGV: turn id
--- Returns: now, records | nothing for an unknown turn
+-- Returns: now, gen, rows, their records as far as 1 MiB of bodies goes (one at least) | nothing for an unknown turn
 -- Cost: O(records)
 -- Include: head records turns
 local H, now = read_head(P), clock()
@@ -10,7 +10,8 @@ if not turn then return {} end
 local rows = {}
 for id in pairs(turn.ids) do
   local row = call('HGET', P.m, id)
-  if row and not expired(P, row, now) then rows[#rows + 1] = tonumber(row) end
+  if row then rows[#rows + 1] = tonumber(row) end
 end
 table.sort(rows)
-return { now, read_records(P, rows) }
+rows = unexpired(P, rows, now)
+return { now, H.gen, rows, read_records(P, first_of(rows, fitting(P, rows, BODIES))) }

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import log
 from typing import Any, TypeVar
 
+from omoide.core.decay import NEVER
 from omoide.errors import CorruptRecordError
 from omoide.model.instance import Instance
-from omoide.model.schema import Scope
+from omoide.model.schema import ModelSpec, Scope
 from omoide.ops.lookups import ALL, Conditions, holds
 from omoide.ops.request import EVERYTHING, Count, Find, Get, GetUnique, Page, PageReply, Record, Top
 from omoide.ops.run import Plan
@@ -122,8 +124,23 @@ def top(model: type[M], selection: Selection, limit: int) -> Plan[list[M]]:
         records: tuple[Record, ...] = yield Top(selection.scope, limit, selection.conditions.match)
         return [model.from_record(record) for record in records]
     found: list[M] = yield from candidates(model, selection)
-    found.sort(key=lambda instance: (-(record_of(instance).relevance or 0.0), -record_of(instance).row))
+    found.sort(key=lambda instance: decay_rank(record_of(instance), selection.scope.spec))
     return found[:limit]
+
+
+def decay_rank(record: Record, spec: ModelSpec, *, weigh_confidence: bool = False) -> tuple[float, ...]:
+    """Sorts records as the decay order does, ascending: the one key of every way to the first n.
+
+    (score, order, time, row), each of them greatest first. The score is the static order, which unlike
+    relevance never underflows, plus ln(.8 + .2 confidence) where that weighs; by a power law, which
+    has no static order, it is the relevance itself.
+    """
+    certainty = 0.8 + 0.2 * record.confidence if weigh_confidence else 1.0
+    if spec.decay is not None and spec.decay.exponent is not None:
+        score = (record.relevance or 0.0) * certainty
+    else:
+        score = record.order + log(certainty) if record.order > NEVER / 2 else record.order
+    return (-score, -record.order, -record.time_ms, -record.row)
 
 
 def page(scope: Scope, cursor: str, size: int) -> Plan[PageReply]:

@@ -3,32 +3,32 @@
 memory_id=, id__in=                       ids
 tags=, session_id=, indexed fields        equality
 importance__gte=, confidence__lt=,
-time__gte= (or the fields' own names)     half-open ranges [gte, lt)
+time__gte= (or the fields' own names)     half-open ranges [gte, lt), exact (see `omoide.ops.bounds`)
 anything else                             a test of each record, with scan=True only
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from math import isfinite
+from sys import float_info
 from typing import Any
 
 from omoide.errors import CorruptRecordError, FieldError, QueryError
-from omoide.fields.instants import to_milliseconds
+from omoide.fields.tags import TagField
+from omoide.fields.values import BytesField, EnumField
 from omoide.model.field import Field
-from omoide.model.instance import Instance, single
+from omoide.model.instance import Instance
 from omoide.model.partition import check_ids
 from omoide.model.schema import ModelSpec
+from omoide.ops.bounds import Edge, bound
 from omoide.ops.request import EVERYTHING, Match, Record
 
 _log = logging.getLogger("omoide")
 
-LARGEST = 3.4e38
-"""No importance is beyond +-LARGEST; it is indexed in single precision, and compared so."""
-
+_FLOAT_MAX = float_info.max
 _RANGES = ("importance", "confidence", "time")
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "gt": lambda held, value: held > value,
@@ -48,30 +48,41 @@ class Test:
     value: Any
 
     def holds(self, instance: Instance) -> bool:
-        """Whether the record passes. A stored value that cannot be read does not, with a log line."""
+        """Whether the record passes. A stored value that cannot be read does not, with a log line.
+
+        Raises:
+            QueryError: the values of a field of one's own cannot be compared.
+        """
         try:
             held = getattr(instance, self.field, None)
         except CorruptRecordError as error:
             _log.warning("a scan passed over a record: %s", error)
             return False
+        try:
+            return self._passes(held)
+        except TypeError:
+            raise QueryError(f"{self.field}: the values cannot be compared by {self.operator}") from None
+
+    def _passes(self, held: Any) -> bool:
         if self.operator in ("eq", "ne"):
             return bool((held == self.value) == (self.operator == "eq"))
         if self.operator == "in":
             return held in self.value
         if held is None:
             return False
-        return (
-            self.value in held if self.operator == "contains" else _COMPARE[self.operator](held, self.value)
-        )
+        if self.operator == "contains":
+            return self.value in held
+        return bool(_COMPARE[self.operator](held, self.value))
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """All must hold. `ids` None: any id."""
+    """All must hold. `ids` None: any id. `edges`: what indexes are too coarse to tell."""
 
     match: Match = EVERYTHING
     ids: tuple[str, ...] | None = None
     tests: tuple[Test, ...] = ()
+    edges: tuple[Edge, ...] = ()
 
 
 ALL = Conditions()
@@ -92,7 +103,9 @@ def narrow(base: Conditions, spec: ModelSpec, lookups: Mapping[str, Any], *, sca
 
 def without(base: Conditions, ids: tuple[str, ...]) -> Conditions:
     """Add ids to leave out."""
-    return replace(base, match=replace(base.match, exclude=(*base.match.exclude, *ids)))
+    return replace(
+        base, match=replace(base.match, exclude=tuple(dict.fromkeys((*base.match.exclude, *ids))))
+    )
 
 
 def holds(conditions: Conditions, record: Record, instance: Instance) -> bool:
@@ -106,6 +119,8 @@ def holds(conditions: Conditions, record: Record, instance: Instance) -> bool:
         (match.confidence, record.confidence),
     )
     if not all(_within(bounds, value) for bounds, value in ranges):
+        return False
+    if not all(edge.holds(record, instance) for edge in conditions.edges):
         return False
     fields = type(instance).__omoide_spec__.fields  # type: ignore[union-attr]
     return all(_carries(fields[name], instance, text) for name, text in match.exact) and all(
@@ -129,14 +144,14 @@ def _split(spec: ModelSpec, key: str) -> tuple[str, str]:
 def _add(base: Conditions, spec: ModelSpec, name: str, operator: str, value: Any, scan: bool) -> Conditions:
     if name == spec.id_field or (name == "id" and name not in spec.fields):
         if operator in ("eq", "in"):
-            return _with_ids(base, spec, (value,) if operator == "eq" else tuple(value))
+            return _with_ids(base, spec, (value,) if operator == "eq" else _several(spec, name, value))
         name = spec.id_field
     role = _range_role(spec, name)
     if role is not None and operator in ("gte", "lt"):
-        bound = _bound(spec, name, role, value)
-        return replace(
-            base, match=replace(base.match, **{role: _cut(getattr(base.match, role), operator, bound)})
-        )
+        _check_bound(spec, name, role, value)
+        rounded, edge = bound(role, operator, value)
+        match = replace(base.match, **{role: _cut(getattr(base.match, role), operator, rounded)})
+        return replace(base, match=match, edges=base.edges if edge is None else (*base.edges, edge))
     if name not in spec.fields:
         raise QueryError(
             f"{spec.name}.{name} takes {name}__gte and {name}__lt", hint="or name a field of the model"
@@ -169,18 +184,16 @@ def _range_role(spec: ModelSpec, name: str) -> str | None:
     return name if name in _RANGES and name not in spec.fields else None
 
 
-def _bound(spec: ModelSpec, name: str, role: str, value: Any) -> float | int:
+def _check_bound(spec: ModelSpec, name: str, role: str, value: Any) -> None:
     if role == "time":
         if not isinstance(value, datetime) or value.utcoffset() is None:
             raise QueryError(
                 f"{spec.name}.{name}: compare with an aware datetime", hint="datetime(..., tzinfo=UTC)"
             )
-        return to_milliseconds(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        return
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not -_FLOAT_MAX <= value <= _FLOAT_MAX:
         raise QueryError(f"{spec.name}.{name}: compare with a finite number")
-    if role == "importance":
-        return single(max(-LARGEST, min(LARGEST, float(value))))
-    return float(value)
 
 
 def _cut(bounds: tuple[Any, Any] | None, operator: str, bound: float | int) -> tuple[Any, Any]:
@@ -214,13 +227,43 @@ def _exact_texts(spec: ModelSpec, attribute: Field[Any], value: Any) -> tuple[st
 
 def _tested(spec: ModelSpec, attribute: Field[Any], operator: str, value: Any) -> Any:
     if operator == "in":
-        return tuple(attribute.coerce(one) for one in value)
+        return tuple(attribute.coerce(one) for one in _several(spec, attribute.name, value))
     if operator == "contains":
+        _check_part(spec, attribute, value)
         return value
+    if operator in _COMPARE and not can_order(attribute):
+        raise QueryError(f"{spec.name}.{attribute.name} has no order to compare by")
     settled = None if value is None else attribute.coerce(value)
     if settled is not None or operator not in ("eq", "ne"):
         _verify(spec, attribute, settled)
     return settled
+
+
+def _several(spec: ModelSpec, name: str, value: Any) -> tuple[Any, ...]:
+    """The values of `__in`; one text is no collection of texts."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise QueryError(f"{spec.name}.{name}__in takes a list of values")
+    return tuple(value)
+
+
+def _check_part(spec: ModelSpec, attribute: Field[Any], value: Any) -> None:
+    """Refuse a `__contains` that no value of the field could answer."""
+    kinds = set(attribute.raw_types)
+    if isinstance(attribute, TagField) or attribute.textual or kinds == {dict}:
+        part: type = str
+    elif isinstance(attribute, BytesField):
+        part = bytes
+    elif kinds == {list} or not kinds:
+        return
+    else:
+        raise QueryError(f"{spec.name}.{attribute.name}: a value of this field contains nothing")
+    if not isinstance(value, part):
+        raise QueryError(f"{spec.name}.{attribute.name}__contains takes a {part.__name__}")
+
+
+def can_order(attribute: Field[Any]) -> bool:
+    """Whether any two values of a field can be compared."""
+    return not {list, dict} & set(attribute.raw_types) and not isinstance(attribute, EnumField)
 
 
 def _verify(spec: ModelSpec, attribute: Field[Any], value: Any) -> None:

@@ -59,12 +59,17 @@ class Model(Instance):
         """Store the whole record.
 
         Args:
-            operation_id: Repeating one returns the first outcome and changes nothing. Default: random.
+            operation_id: Names this write, so that it can be repeated when its reply was lost: a repeat
+                returns the first outcome and changes nothing, as long as it is among the last 5 writes
+                of the record and the record is still there. A generated id is then made of model,
+                partition and operation id, so that another process repeats it with an instance of its
+                own. Default: random.
             expect_version: Store only over this version.
             resurrect: A record that was stored and is gone is written anew, instead of the outcome
                 `deleted`.
         Raises:
             FieldError: a value breaks a rule of its field; nothing was sent.
+            QueryError: an empty operation id, or a version that is no whole number.
             ConflictError: `expect_version` is not the version stored; nothing changed.
         Cost: one round trip, O(distinct terms) on the server; a refused save one as well.
         """
@@ -115,23 +120,26 @@ class Model(Instance):
     def update(self, **changes: Any) -> SaveOutcome:
         """Change these fields and no others, whatever other writers did since the record was loaded.
 
-        When nothing is stored, the instance keeps its former values; a record that another writer
-        deleted meanwhile gives a falsy outcome with reason `deleted`.
+        What was set on the instance and not saved is not written, and stays set. When nothing is
+        stored, the instance is as it was; a record that is not there, or no longer, gives a falsy
+        outcome with reason `deleted`.
 
         Raises:
             FieldError: an unknown field or a bad value; nothing was sent.
-        Cost: one round trip; two more for each writer that came first.
+            ConflictError: 16 other writers came first.
+        Cost: one round trip; two more for each writer that came first, and one more for an instance
+            that was neither loaded nor saved.
         """
         current = batches.active()
         if current is not None:
-            return current.add_save(self, **saves.apply_changes(self, changes))
+            return current.add_update(self, changes)
         return run(saves.update(self, changes), port.current().store)
 
     async def aupdate(self, **changes: Any) -> SaveOutcome:
         """Change these fields and no others; see `update`."""
         current = batches.active()
         if current is not None:
-            return current.add_save(self, **saves.apply_changes(self, changes))
+            return current.add_update(self, changes)
         return await arun(saves.update(self, changes), port.current().astore)
 
     def delete(self) -> bool:
@@ -152,29 +160,46 @@ class Model(Instance):
     def save_many(cls, instances: Iterable[Self]) -> list[SaveOutcome]:
         """Store records of any partitions; all are checked and screened before the first byte.
 
-        Each record is atomic, the group is not: the outcomes say, in order, what was stored.
+        Each record is atomic, the group is not: the outcomes say, in order, what was stored. Inside a
+        batch they go out with it.
 
         Raises:
             FieldError: a value breaks a rule of its field; nothing was sent.
             StoreError: nothing at all could be written.
         Cost: one round trip per 256 records and node.
         """
+        current = batches.active()
+        if current is not None:
+            return [current.add_save(instance) for instance in instances]
         return run(saves.save_many(instances), port.current().store)
 
     @classmethod
     async def asave_many(cls, instances: Iterable[Self]) -> list[SaveOutcome]:
         """Store records of any partitions; see `save_many`."""
+        current = batches.active()
+        if current is not None:
+            return [current.add_save(instance) for instance in instances]
         return await arun(saves.save_many(instances), port.current().astore)
 
     @classmethod
     def delete_many(cls, ids: Sequence[str], **partition: Any) -> int:
-        """Erase records by id; how many were there. Cost: one round trip per 250."""
+        """Erase records by id; how many were there. Cost: one round trip per 250.
+
+        Raises:
+            QueryError: inside a batch.
+        """
+        batches.refuse("delete_many()")
         scope = cls._scope(partition, "delete_many")
         return run(deletes.delete_many(scope, check_ids(scope.spec, tuple(ids))), port.current().store)
 
     @classmethod
     async def adelete_many(cls, ids: Sequence[str], **partition: Any) -> int:
-        """Erase records by id; how many were there. Cost: one round trip per 250."""
+        """Erase records by id; how many were there. Cost: one round trip per 250.
+
+        Raises:
+            QueryError: inside a batch.
+        """
+        batches.refuse("delete_many()")
         scope = cls._scope(partition, "delete_many")
         return await arun(
             deletes.delete_many(scope, check_ids(scope.spec, tuple(ids))), port.current().astore
@@ -184,16 +209,22 @@ class Model(Instance):
     def delete_partition(cls, **partition: Any) -> int:
         """Erase everything of a partition, counters and graph included; the records it held.
 
+        Raises:
+            QueryError: inside a batch.
         Cost: one round trip; the memory is freed in the background.
         """
+        batches.refuse("delete_partition()")
         return run(deletes.drop(cls._scope(partition, "delete_partition")), port.current().store)
 
     @classmethod
     async def adelete_partition(cls, **partition: Any) -> int:
         """Erase everything of a partition, counters and graph included; the records it held.
 
+        Raises:
+            QueryError: inside a batch.
         Cost: one round trip; the memory is freed in the background.
         """
+        batches.refuse("delete_partition()")
         return await arun(deletes.drop(cls._scope(partition, "delete_partition")), port.current().astore)
 
     # ---- reading -------------------------------------------------------------------------------

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from uuid import uuid4
+from hashlib import blake2b
+from uuid import UUID, uuid4
 
+from omoide.errors import QueryError
 from omoide.model.draft import Draft, Refusal
 from omoide.model.instance import Instance, add_entries, id_of, scope_of, spec_of, stored_values
 from omoide.model.schema import ModelSpec, Scope
@@ -41,11 +43,15 @@ def prepare(
     """Check and screen a record, and make the request that writes it. No I/O.
 
     mode: None writes a new instance whatever is there, and one that was stored only where it still is.
+    operation_id: names a generated id as well, see `name_by_operation`.
 
     Raises:
         FieldError: a value breaks a rule of its field.
+        QueryError: an operation id or a version that cannot be one.
     """
+    check_call(operation_id, expect_version)
     spec = spec_of(type(instance))
+    name_by_operation(instance, operation_id)
     scope, record_id = scope_of(instance), id_of(instance)
     draft = Draft(stored_values(instance), entities=list(entities))
     for gate in type(instance).__omoide_gates__:
@@ -61,6 +67,41 @@ def prepare(
         cap=effective_cap(spec),
     )
     return Prepared(instance, scope, record_id, put, draft.left_out, counters=tuple(draft.counters))
+
+
+def check_call(operation_id: str | None, expect_version: int | None) -> None:
+    """Raise QueryError unless an operation id is text and a version a whole number, where given."""
+    if operation_id is not None and (not isinstance(operation_id, str) or not operation_id):
+        raise QueryError("operation_id is a non-empty string")
+    if expect_version is None:
+        return
+    if isinstance(expect_version, bool) or not isinstance(expect_version, int) or expect_version < 0:
+        raise QueryError("expect_version is a whole number, not negative")
+
+
+def name_by_operation(instance: Instance, operation_id: str | None) -> None:
+    """Settle a generated id when a request first names it; with an operation id, derive it from that.
+
+    Another process that repeats the operation with an instance of its own then writes the same record:
+    the id is a UUID made of model, partition and operation id.
+    """
+    state = instance._omoide
+    if not state.fresh_id:
+        return
+    if operation_id is not None:
+        scope = scope_of(instance)
+        hashed = blake2b(digest_size=16, person=b"omoide operation")
+        for text in (scope.spec.name, *scope.values, operation_id):
+            data = text.encode("utf-8", "surrogatepass")
+            hashed.update(b"%d:" % len(data) + data)
+        instance.__dict__[scope.spec.id_field] = _uuid(hashed.digest())
+    state.fresh_id = False
+
+
+def _uuid(digest: bytes) -> str:
+    """16 bytes as a UUID of version 8, which leaves the rest to its maker (RFC 9562)."""
+    number = int.from_bytes(digest, "big") & ~(0xF000 << 64) & ~(0xC000 << 48)
+    return str(UUID(int=number | 0x8000 << 64 | 0x8000 << 48))
 
 
 def put_of(instance: Instance, scope: Scope, record_id: str, draft: Draft) -> Put:

@@ -16,6 +16,7 @@ from omoide.errors import QueryError
 from omoide.model.instance import Instance, spec_of
 from omoide.model.partition import check_ids, scope_of_call
 from omoide.model.schema import ModelSpec, Scope
+from omoide.ops import batch as batches
 from omoide.ops import delete, load, port
 from omoide.ops.load import INDEXED_ORDERS, Selection
 from omoide.ops.lookups import ALL, Conditions, holds, narrow, without
@@ -212,15 +213,21 @@ class Query(Generic[M]):
     def delete(self) -> int:
         """Erase every record that meets the conditions; how many were erased.
 
+        Raises:
+            QueryError: inside a batch.
         Cost: as `ids`, then a round trip per 250.
         """
+        batches.refuse("query.delete()")
         return run(delete.delete_selected(self.model, self._selection()), port.current().store)
 
     async def adelete(self) -> int:
         """Erase every record that meets the conditions; how many were erased.
 
+        Raises:
+            QueryError: inside a batch.
         Cost: as `ids`, then a round trip per 250.
         """
+        batches.refuse("query.delete()")
         return await arun(delete.delete_selected(self.model, self._selection()), port.current().astore)
 
     # ---- plans -----------------------------------------------------------------------------------

@@ -14,15 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from omoide.errors import ConflictError, FieldError, NotFoundError, PolicyError, StoreError
-from omoide.model.instance import Instance, id_of, scope_of, spec_of
+from omoide.errors import ConflictError, NotFoundError, PolicyError, StoreError
+from omoide.model.instance import Instance, id_of, loaded_state, scope_of, spec_of
 from omoide.model.schema import ModelSpec, Scope
-from omoide.ops.prepare import Prepared, prepare
+from omoide.ops.changes import adopt, changed
+from omoide.ops.prepare import Prepared, check_call, prepare
 from omoide.ops.request import Batch, Get, Observe, Put, PutReply, Record, Write
 from omoide.ops.run import Plan
 
 MOST_RACES = 16
 """How often an update is applied anew after another writer came first."""
+
+DELETED = "deleted"
 
 _log = logging.getLogger("omoide")
 _warned: set[tuple[str, tuple[str, ...]]] = set()
@@ -42,7 +45,8 @@ class SaveOutcome:
         evicted: Records erased to keep the partition under its cap.
         duplicate_of: Id of the record that holds the unique values.
         left_out: Distinct text terms beyond the indexed ones; the text itself is stored whole.
-        repeated: The operation id had been applied before; nothing was done again.
+        repeated: The operation id had been applied before; nothing was done again. The store knows the last
+            5 operations of a record, for as long as the record is there.
         error: What stopped this write, when a group of writes was sent.
     """
 
@@ -146,46 +150,42 @@ def update(
 ) -> Plan[SaveOutcome]:
     """Change some fields of a stored record and no others, whatever other writers did meanwhile.
 
-    One round trip; two more for each writer that came first. When nothing is stored the instance
-    keeps its former values.
+    One round trip; two more for each writer that came first, one more for an instance that was
+    neither loaded nor saved. When nothing is stored the instance is as it was.
 
     Raises:
         FieldError: an unknown field or a bad value.
-        NotFoundError: another writer deleted the record meanwhile.
         ConflictError: 16 other writers came first.
     """
+    check_call(operation_id, None)
     operation_id = operation_id or uuid4().hex
+    draft = changed(instance, changes)
+    scope, record_id = scope_of(instance), id_of(instance)
+    known = instance._omoide.stored
     for _ in range(MOST_RACES):
-        before = dict(instance.__dict__)
-        outcome: SaveOutcome | None = None
+        if not known:
+            record: Record | None = yield from _fetch(scope, record_id)
+            if record is None:
+                return SaveOutcome(False, DELETED, record_id)
+            draft = changed(instance, changes, loaded_state(scope.spec, record))
+        version = draft._omoide.version
         try:
-            options = apply_changes(instance, changes)
-            outcome = yield from save(instance, operation_id=operation_id, **options)
-            return outcome
+            outcome: SaveOutcome = yield from save(
+                draft, mode="update", operation_id=operation_id, expect_version=version
+            )
         except ConflictError:
-            _log.debug("%s: another writer came first; the update is applied anew", type(instance).__name__)
-        finally:
-            if not outcome:
-                instance.__dict__.clear()
-                instance.__dict__.update(before)
-        yield from refresh(instance)
-    raise version_conflict(spec_of(type(instance)))
+            _log.debug("%s: another writer came first; the update is applied anew", scope.spec.name)
+            known = False
+            continue
+        if outcome:
+            adopt(instance, draft, changes)
+        return outcome
+    raise version_conflict(scope.spec)
 
 
-def apply_changes(instance: Instance, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Set changed fields now, for a save that is sent later; its options.
-
-    Raises:
-        FieldError: an unknown field.
-    """
-    spec = spec_of(type(instance))
-    for name in changes:
-        if name not in spec.fields:
-            raise FieldError(spec.name, name, "no such field")
-    for name, value in changes.items():
-        setattr(instance, name, value)
-    version = instance._omoide.version if instance._omoide.stored else None
-    return {"mode": "update", "expect_version": version}
+def _fetch(scope: Scope, record_id: str) -> Plan[Record | None]:
+    records: tuple[Record | None, ...] = yield Get(scope, (record_id,))
+    return records[0]
 
 
 def refresh(instance: Instance) -> Plan[None]:
@@ -195,20 +195,22 @@ def refresh(instance: Instance) -> Plan[None]:
         NotFoundError: it is gone.
     """
     scope, record_id = scope_of(instance), id_of(instance)
-    records: tuple[Record | None, ...] = yield Get(scope, (record_id,))
-    if records[0] is None:
+    record: Record | None = yield from _fetch(scope, record_id)
+    if record is None:
         raise NotFoundError(f"{scope.spec.name}: no such record in the partition")
-    instance.absorb(records[0])
+    instance.absorb(record)
 
 
 def settle(prepared: Prepared, reply: PutReply | StoreError) -> SaveOutcome:
-    """The outcome of a reply; the instance learns its version."""
+    """The outcome of a reply; the instance learns its version, and what is stored of it now."""
     if isinstance(reply, StoreError):
         return SaveOutcome(False, "error", prepared.id, error=reply)
     if reply.status != "stored":
         return SaveOutcome(False, reply.status, prepared.id, reply.version, duplicate_of=reply.duplicate_of)
     state = prepared.instance._omoide
     state.stored, state.version = True, reply.version
+    if prepared.put is not None and not (reply.repeated and state.raw):
+        state.raw = prepared.put.values
     if reply.evicted:
         _tell_eviction(prepared, reply.evicted)
     return SaveOutcome(
@@ -298,7 +300,6 @@ __all__ = [
     "MOST_RACES",
     "Prepared",
     "SaveOutcome",
-    "apply_changes",
     "count_refusals",
     "create",
     "gate_counters",

@@ -19,7 +19,7 @@ from omoide.context.block import text_of
 from omoide.context.render import frames
 from omoide.context.result import AssemblyResult
 from omoide.core.echo import Given
-from omoide.errors import CorruptRecordError, FieldError, StoreError
+from omoide.errors import CorruptRecordError, FieldError, OmoideError, StoreError
 from omoide.model.defaults import Defaults
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import turn
@@ -27,6 +27,7 @@ from omoide.ops.request import Batch, Observe, Put, Record
 from omoide.ops.run import Plan
 from omoide.ops.save import Prepared, SaveOutcome, prepare, raise_if_nothing_went, settle
 from omoide.recipes.extractors import Draft
+from omoide.recipes.reports import FAILED
 
 if TYPE_CHECKING:
     from omoide.ops.model import Model
@@ -85,7 +86,11 @@ def _day(record: Record) -> str:
 def ready(
     model: type[Model], spec: ModelSpec, drafts: Sequence[Draft], source: Source
 ) -> list[Prepared | SaveOutcome]:
-    """Drafts as checked and screened writes; what breaks a rule of a field is an `invalid` outcome."""
+    """Drafts as checked and screened writes; what breaks a rule of a field is an `invalid` outcome.
+
+    What a class of the user raises (its constructor, a default, `write_score`) is a `failed` outcome of
+    that draft alone.
+    """
     prepared: list[Prepared | SaveOutcome] = []
     for values in _values(spec, drafts):
         try:
@@ -93,6 +98,11 @@ def ready(
         except FieldError as error:
             _log.warning("a captured memory was not stored: %s.%s is not valid", error.model, error.field)
             prepared.append(SaveOutcome(False, INVALID))
+        except OmoideError:
+            raise
+        except Exception as error:  # noqa: BLE001 - code of the user: it must not end the turn
+            _log.warning("a captured memory was not stored: %s raised %s", spec.name, type(error).__name__)
+            prepared.append(SaveOutcome(False, FAILED))
     return prepared
 
 

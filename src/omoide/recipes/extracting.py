@@ -49,7 +49,8 @@ def extract(extractor: Extractor, text: str, seconds: Seconds) -> list[Draft]:
         raise ExtractionError(EXTRACTOR_TIMEOUT) from None
     if error is not None:
         raise ExtractionError(EXTRACTOR_FAILED) from error
-    return _drafts(future.result())
+    drafts: list[Draft] = future.result()
+    return drafts
 
 
 async def aextract(extractor: Extractor, text: str, seconds: Seconds) -> list[Draft]:
@@ -75,7 +76,8 @@ async def aextract(extractor: Extractor, text: str, seconds: Seconds) -> list[Dr
     error = waited.exception()
     if error is not None:
         raise ExtractionError(EXTRACTOR_FAILED) from error
-    return _drafts(waited.result())
+    drafts: list[Draft] = waited.result()
+    return drafts
 
 
 def _start(extractor: Extractor, text: str) -> Future[Any]:
@@ -88,7 +90,7 @@ def _start(extractor: Extractor, text: str) -> Future[Any]:
             return
         try:
             made = context.run(extractor, text)
-            future.set_result(_complete(made) if inspect.isawaitable(made) else made)
+            future.set_result(_drafts(_complete(made) if inspect.isawaitable(made) else made))
         except BaseException as error:  # noqa: BLE001 - the edge of this thread: it goes to the caller
             future.set_exception(error)
 
@@ -103,8 +105,8 @@ def _complete(made: Any) -> Any:
     return asyncio.run(_finish(made))
 
 
-async def _await(extractor: Extractor, text: str) -> Any:
-    return await _finish(extractor(text))
+async def _await(extractor: Extractor, text: str) -> list[Draft]:
+    return _drafts(await _finish(extractor(text)))
 
 
 async def _finish(made: Any) -> Any:
@@ -116,12 +118,19 @@ def _is_async(extractor: Extractor) -> bool:
 
 
 def _drafts(made: Any) -> list[Draft]:
-    """Drafts as a list; an answer of any other shape is a failure, never "nothing to store"."""
+    """Drafts as a list of texts and of dicts by field name; any other shape is a failure, never "nothing".
+
+    It runs where the extractor runs: what is lazy in an answer is still code of the user.
+    """
     if isinstance(made, str | bytes) or not hasattr(made, "__iter__"):
         raise ExtractionError(EXTRACTOR_FAILED)
-    drafts = list(made)
-    if not all(isinstance(draft, str | Mapping) for draft in drafts):
-        raise ExtractionError(EXTRACTOR_FAILED)
+    drafts: list[Draft] = []
+    for draft in made:
+        settled = dict(draft) if isinstance(draft, Mapping) else draft
+        named = isinstance(settled, dict) and all(isinstance(name, str) for name in settled)
+        if not named and not isinstance(settled, str):
+            raise ExtractionError(EXTRACTOR_FAILED)
+        drafts.append(settled)
     return drafts
 
 

@@ -104,11 +104,15 @@ def test_a_question_finds_what_it_is_about(notes: list[AssemblerNote]) -> None:
         ("TEA!!!", TEXTS[2]),
     ],
 )
-def test_questions_as_people_write_them_find_something(notes: list[AssemblerNote], query: str, text: str) -> None:
+def test_questions_as_people_write_them_find_something(
+    notes: list[AssemblerNote], query: str, text: str
+) -> None:
     assert contents(ContextAssembler(AssemblerNote).assemble(query, owner="a"))[0] == text
 
 
-def test_a_warm_recall_is_one_round_trip_and_its_delivery_another(notes: list[AssemblerNote], connection: Connection) -> None:
+def test_a_warm_recall_is_one_round_trip_and_its_delivery_another(
+    notes: list[AssemblerNote], connection: Connection
+) -> None:
     assembler = ContextAssembler(AssemblerNote)
     assembler.assemble("deploy database", owner="a")
     before = connection.round_trips
@@ -121,7 +125,9 @@ def test_a_warm_recall_is_one_round_trip_and_its_delivery_another(notes: list[As
     assert untracked.metadata["delivery_round_trips"] == 0
 
 
-def test_cold_recall_takes_at_most_three_with_its_delivery(notes: list[AssemblerNote], store_url: str) -> None:
+def test_cold_recall_takes_at_most_three_with_its_delivery(
+    notes: list[AssemblerNote], store_url: str
+) -> None:
     ContextAssembler(AssemblerNote).assemble("deploy", owner="a")  # the server knows its scripts from here on
     with Connection(store_url, reader="client") as fresh, fresh.use():
         before = fresh.round_trips
@@ -169,7 +175,9 @@ def test_max_tokens_is_never_exceeded(connection: Connection) -> None:
     AssemblerNote.save_many([AssemblerNote(owner="a", content=f"apple {text}") for text in worst])
     for most in (0, 1, 10, 40, 60, 200, 2_000):
         for format in ("content", "structured", "xml", "natural"):
-            result = ContextAssembler(AssemblerNote, max_tokens=most, format=format).assemble("apple", owner="a")
+            result = ContextAssembler(AssemblerNote, max_tokens=most, format=format).assemble(
+                "apple", owner="a"
+            )
             assert estimate_tokens(result.formatted) <= most
             assert result.metadata["tokens"] <= most
             kept = len(result.records)
@@ -180,7 +188,9 @@ def test_max_tokens_is_never_exceeded(connection: Connection) -> None:
 
 
 def test_a_token_counter_of_ones_own_counts(notes: list[AssemblerNote]) -> None:
-    result = ContextAssembler(AssemblerNote, token_counter=len, max_tokens=200).assemble("deploy database", owner="a")
+    result = ContextAssembler(AssemblerNote, token_counter=len, max_tokens=200).assemble(
+        "deploy database", owner="a"
+    )
     assert len(result.formatted) <= 200
     assert result.metadata["tokens"] == len(result.formatted)
     assert result.metadata["dropped"]
@@ -276,7 +286,9 @@ def test_composite_ignores_the_query_and_says_so_once(
     connection: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     _warned.discard("AssemblerPlain")
-    AssemblerPlain.save_many([AssemblerPlain(owner="a", content=f"plain {n}", weight=n / 10) for n in range(1, 6)])
+    AssemblerPlain.save_many(
+        [AssemblerPlain(owner="a", content=f"plain {n}", weight=n / 10) for n in range(1, 6)]
+    )
     assembler = ContextAssembler(AssemblerPlain, max_items=3)
     with caplog.at_level(logging.WARNING, logger="omoide.context"):
         first = assembler.assemble("what is secret here", owner="a")

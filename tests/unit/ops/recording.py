@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from omoide.core.decay import order_score
 from omoide.errors import StoreUnavailableError
 from omoide.model.schema import Scope
 from omoide.ops import port
@@ -87,6 +88,7 @@ class RecordingStore:
             importance=put.importance,
             confidence=old.confidence if old else prior,
             relevance=None if put.base is None else max(0.0, put.base),
+            order=0.0 if put.base is None else order_score(put.base, 1_600_000_000.0, 86_400.0),
         )
         part.next_row += 1
         part.records.pop(put.id, None)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from notes import OpsFiltered, OpsNote
 from recording import RecordingStore
@@ -86,3 +88,116 @@ async def test_an_async_batch(store: RecordingStore) -> None:
         OpsNote(agent_id="a").save()
     assert len(store.asked) == 1
     assert all(b.outcomes)
+
+
+def test_updates_of_one_instance_are_one_write(store: RecordingStore) -> None:
+    note = OpsNote(agent_id="a", content="x", project="p")
+    note.save()
+    note.project = "draft"
+    store.asked.clear()
+    with batch() as b:
+        note.update(content="y")
+        note.update(importance=0.5)
+        assert (note.content, note.importance) == ("y", 0.5)
+    assert [outcome.reason for outcome in b.outcomes] == ["", ""]  # type: ignore[union-attr]
+    assert len(store.asked[0].writes) == 1
+    back = OpsNote.query.get(agent_id="a", note_id=note.note_id)
+    assert back is not None
+    assert (back.content, back.importance, back.project, back._version) == ("y", 0.5, "p", 2)
+    assert (note.project, note._version) == ("draft", 2)
+
+
+def test_a_save_takes_the_updates_after_it_along(store: RecordingStore) -> None:
+    note = OpsNote(agent_id="a", content="x")
+    with batch() as b:
+        note.save()
+        note.update(content="y")
+        other = OpsNote(agent_id="a", content="z")
+        other.save()
+        other.delete()
+    assert [bool(outcome) for outcome in b.outcomes] == [True, True, True, True]
+    assert [one.content for one in OpsNote.query.filter(agent_id="a").all()] == ["y"]
+    with batch() as b:
+        note.update(content="w")
+        note.importance = 0.5
+        note.save()
+    assert [outcome.version for outcome in b.outcomes] == [2, 3]  # type: ignore[union-attr]
+    assert note._version == 3
+    assert note.update(content="v").version == 4
+
+
+def test_a_batch_that_fails_takes_its_updates_back(store: RecordingStore) -> None:
+    note = OpsNote(agent_id="a", content="x", importance=0.7)
+    note.save()
+
+    def fail() -> None:
+        with batch():
+            note.update(content="y")
+            note.update(content="z", importance=0.1)
+            raise KeyError
+
+    def send() -> None:
+        with batch():
+            note.update(content="y")
+            OpsNote(agent_id="a", content="other").save()
+
+    with pytest.raises(KeyError):
+        fail()
+    assert (note.content, note.importance) == ("x", 0.7)
+    store.down = True
+    with pytest.raises(StoreUnavailableError):
+        send()
+    store.down = False
+    assert note.content == "x"
+    store.failing = {note.note_id}
+    send()
+    assert note.content == "x"
+    with batch(), pytest.raises(FieldError):
+        note.update(content="y", agent_id="b")
+    assert note.content == "x"
+    store.failing = set()
+    with batch(), pytest.raises(QueryError):
+        OpsNote(agent_id="a", note_id="unknown").update(content="y")
+
+
+async def test_a_block_that_has_ended_collects_nothing(store: RecordingStore) -> None:
+    go = asyncio.Event()
+    note = OpsNote(agent_id="a")
+
+    async def later() -> bool:
+        await go.wait()
+        return bool(await note.asave())
+
+    async with batch():
+        async with batch() as inner:
+            task = asyncio.create_task(later())
+            await asyncio.sleep(0)
+        assert len(inner) == 0
+    go.set()
+    assert await task
+    assert OpsNote.count(agent_id="a") == 1
+
+
+async def test_calls_on_many_records_keep_their_place_in_a_batch(store: RecordingStore) -> None:
+    notes = [OpsNote(agent_id="a", content=str(number)) for number in range(3)]
+    with batch() as b:
+        assert {outcome.reason for outcome in OpsNote.save_many(notes[:2])} == {"batched"}
+        await OpsNote.asave_many(notes[2:])
+        query = OpsNote.query.filter(agent_id="a")
+        for call in (
+            lambda: OpsNote.delete_many(["x"], agent_id="a"),
+            lambda: OpsNote.delete_partition(agent_id="a"),
+            query.delete,
+        ):
+            with pytest.raises(QueryError):
+                call()
+        for twin in (
+            OpsNote.adelete_many(["x"], agent_id="a"),
+            OpsNote.adelete_partition(agent_id="a"),
+            query.adelete(),
+        ):
+            with pytest.raises(QueryError):
+                await twin
+        assert store.asked == []
+    assert all(b.outcomes)
+    assert len(b.outcomes) == len(b) == 3

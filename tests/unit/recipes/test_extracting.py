@@ -107,3 +107,43 @@ def test_statements_are_linear(unit: str) -> None:
     start = time.perf_counter()
     statements(unit * 100_000)
     assert time.perf_counter() - start < 1.0
+
+
+def half(text: str) -> Any:
+    yield text
+    raise KeyError(text)
+
+
+def slow_to_tell(text: str) -> Any:
+    yield text
+    time.sleep(1.0)
+
+
+async def half_async(text: str) -> Any:
+    return half(text)
+
+
+class Odd(dict[str, Any]):
+    """A mapping whose own methods fail."""
+
+    def keys(self) -> Any:
+        raise ValueError
+
+    def __iter__(self) -> Any:
+        raise ValueError
+
+
+@pytest.mark.parametrize(
+    ("extractor", "expected"),
+    [
+        (lambda text: [{1: text}], EXTRACTOR_FAILED),
+        (lambda text: [text, {None: text}], EXTRACTOR_FAILED),
+        (lambda text: [[("content", text)]], EXTRACTOR_FAILED),
+        (lambda text: [Odd(content=text)], EXTRACTOR_FAILED),
+        (half, EXTRACTOR_FAILED),
+        (half_async, EXTRACTOR_FAILED),
+        (slow_to_tell, EXTRACTOR_TIMEOUT),
+    ],
+)
+def test_what_is_odd_inside_an_answer_is_a_failure_too(extractor: Any, expected: str) -> None:
+    assert both(extractor, "hi", 0.2) == expected

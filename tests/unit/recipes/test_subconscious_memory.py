@@ -467,3 +467,49 @@ async def test_a_turn_in_async(memory: SubconsciousMemory, connection: Connectio
 def test_given_of_nothing_is_false() -> None:
     assert not Given()
     assert not Given(frame=("x",))
+
+
+# ---- code of the user ----------------------------------------------------------------------------------
+
+
+def refuse_to_count(text: str, /) -> int:
+    raise ValueError(text)
+
+
+@pytest.mark.parametrize("counter", [refuse_to_count, lambda text: None, lambda text: -1, lambda text: "5"])
+async def test_a_token_counter_that_fails_does_not_end_the_turn(
+    stored: list[DefaultMemory], counter: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    assembler = ContextAssembler(DefaultMemory, token_counter=counter)
+    memory = SubconsciousMemory(agent_id="a", assembler=assembler, deadline=5.0)
+    messages, result = memory.inject_context(ASK)
+    assert (messages, result.error) == (ASK, "failed")
+    _, result = await memory.ainject_context(ASK)
+    assert result.error == "failed"
+    assert "deploy" not in caplog.text
+    with pytest.raises(QueryError, match="token_counter"):
+        assembler.assemble("deploy", agent_id="a")
+
+
+class MoodyMemory(DefaultMemory):
+    def __init__(self, **values: Any) -> None:
+        if "bad" in values.get("content", ""):
+            raise RuntimeError(values["content"])
+        super().__init__(**values)
+
+
+def test_a_class_that_fails_loses_that_memory_alone(
+    connection: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory = SubconsciousMemory(
+        model=MoodyMemory, agent_id="moody", extractor=lambda text: text.split("|"), deadline=5.0
+    )
+    outcomes = memory.extract_memories("a good thing|a bad thing|another good thing")
+    assert [outcome.reason for outcome in outcomes] == ["", "failed", ""]
+    assert "bad" not in caplog.text
+
+
+def test_an_extractor_of_unnamed_values_is_reported(stored: list[DefaultMemory]) -> None:
+    memory = SubconsciousMemory(agent_id="a", extractor=lambda text: [{1: "x"}], deadline=5.0)  # type: ignore[dict-item,list-item,arg-type]
+    (outcome,) = memory.extract_memories("something new")
+    assert outcome.reason == "extractor_failed"

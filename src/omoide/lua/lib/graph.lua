@@ -2,47 +2,60 @@
 -- Include: journal
 local MAX_EDGES, MAX_NAMED = 64, 16
 
+-- Rows, weights, how many, the bytes they came from (false for none); bytes short of an edge are dropped.
 local function edges_of(Q, row)
   local data, rows, weights, n = call('HGET', Q.g, row), {}, {}, 0
   if data then
-    for at = 1, #data, 8 do
+    for at = 1, #data - 7, 8 do
       n = n + 1
       rows[n], weights[n] = unpack_bytes('<I4f', data, at)
     end
   end
-  return rows, weights, n
+  return rows, weights, n, data
 end
 
--- Edges go back strongest first (ties by row), so that the weakest is the one a full list drops.
-local function store_edges(Q, row, rows, weights)
-  local order, parts = {}, {}
+-- Edges go back strongest first (ties by row), so that the weakest is the one a full list drops: places -> order of them
+local function by_strength(rows, weights)
+  local order = {}
   for i = 1, #rows do order[i] = i end
   table.sort(order, function(a, b)
     if weights[a] ~= weights[b] then return weights[a] > weights[b] end
     return rows[a] < rows[b]
   end)
-  local dropped = {}
-  for rank, i in ipairs(order) do
+  return order
+end
+
+local function put_edges(Q, row, parts, old)
+  if #parts == 0 then hdel(Q.g, row, old) else hset(Q.g, row, table.concat(parts), old) end
+end
+
+-- Returns the rows that found no room. `old`: the bytes there, nil to look.
+local function store_edges(Q, row, rows, weights, old)
+  local parts, dropped = {}, {}
+  for rank, i in ipairs(by_strength(rows, weights)) do
     if rank <= MAX_EDGES then parts[rank] = pack('<I4f', rows[i], weights[i]) else dropped[#dropped + 1] = rows[i] end
   end
-  if #parts == 0 then hdel(Q.g, row) else hset(Q.g, row, table.concat(parts)) end
+  put_edges(Q, row, parts, old)
   return dropped
 end
 
+-- Cut it out where it stands: what is left is in order.
 local function drop_half_edge(Q, row, other)
-  local rows, weights, n = edges_of(Q, row)
-  for i = 1, n do
-    if rows[i] == other then
-      table.remove(rows, i)
-      table.remove(weights, i)
-      store_edges(Q, row, rows, weights)
+  local data = call('HGET', Q.g, row)
+  local name, at = pack('<I4', other), 1
+  while data do
+    at = string.find(data, name, at, true)
+    if not at then return end
+    if at % 8 == 1 then
+      put_edges(Q, row, #data > 8 and { string.sub(data, 1, at - 1), string.sub(data, at + 8) } or {}, data)
       return
     end
+    at = at + 1
   end
 end
 
 local function add_half_edge(Q, row, other, delta)
-  local rows, weights, n = edges_of(Q, row)
+  local rows, weights, n, old = edges_of(Q, row)
   local weight = delta
   for i = 1, n do
     if rows[i] == other then
@@ -57,7 +70,7 @@ local function add_half_edge(Q, row, other, delta)
   else
     weight = 0
   end
-  for _, gone in ipairs(store_edges(Q, row, rows, weights)) do
+  for _, gone in ipairs(store_edges(Q, row, rows, weights, old)) do
     drop_half_edge(Q, gone, row)
     if gone == other then weight = 0 end
   end
@@ -71,10 +84,60 @@ local function add_edge(Q, first, second, delta)
   return math.min(weight, add_half_edge(Q, second, first, delta))
 end
 
+-- The edges of a set of rows in hand: row -> { held = other -> weight, old = bytes there }; the rows, each once
+local function lists_of(Q, linked)
+  local lists, names = {}, {}
+  for _, row in ipairs(linked) do
+    if not lists[row] then
+      local rows, weights, n, old = edges_of(Q, row)
+      local held = {}
+      for i = 1, n do held[rows[i]] = weights[i] end
+      lists[row], names[#names + 1] = { held = held, old = old }, row
+    end
+  end
+  return lists, names
+end
+
+local function in_order(held)
+  local rows, weights = {}, {}
+  for other in pairs(held) do rows[#rows + 1] = other end
+  table.sort(rows)
+  for i = 1, #rows do weights[i] = held[rows[i]] end
+  return rows, weights, by_strength(rows, weights)
+end
+
+-- What finds no room in the list of a row leaves the list of the other too.
+local function cut(Q, lists, row)
+  local rows, _, order = in_order(lists[row].held)
+  for rank = MAX_EDGES + 1, #rows do
+    local other = rows[order[rank]]
+    lists[row].held[other] = nil
+    if lists[other] then lists[other].held[row] = nil else drop_half_edge(Q, other, row) end
+  end
+end
+
+-- Add `delta` (above 0) to the edge between every two of these rows; each list is read and written once.
+local function link_all(Q, linked, delta)
+  local lists, names = lists_of(Q, linked)
+  for _, row in ipairs(names) do
+    local held = lists[row].held
+    for _, other in ipairs(names) do
+      if other ~= row then held[other] = (held[other] or 0) + delta end
+    end
+  end
+  for _, row in ipairs(names) do cut(Q, lists, row) end
+  for _, row in ipairs(names) do
+    local rows, weights, order = in_order(lists[row].held)
+    local parts = {}
+    for rank, i in ipairs(order) do parts[rank] = pack('<I4f', rows[i], weights[i]) end
+    put_edges(Q, row, parts, lists[row].old)
+  end
+end
+
 local function drop_edges(Q, row)
-  local rows = edges_of(Q, row)
+  local rows, _, _, old = edges_of(Q, row)
   for i = 1, #rows do drop_half_edge(Q, rows[i], row) end
-  hdel(Q.g, row)
+  hdel(Q.g, row, old)
 end
 
 -- An updated record has a new row: its edges follow it. Where a name in common has given the new row

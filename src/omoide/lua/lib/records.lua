@@ -23,6 +23,34 @@ local function zmscore(key, rows)
   return all
 end
 
+-- Those of the rows whose time is not over, in their order
+local function unexpired(Q, rows, now)
+  if #rows == 0 or not has_expiry(Q) then return rows end
+  local expiries, found = zmscore(Q.e, rows), {}
+  for i = 1, #rows do
+    if not expiries[i] or tonumber(expiries[i]) > now then found[#found + 1] = rows[i] end
+  end
+  return found
+end
+
+local BODIES = 1048576 -- bytes of bodies in one answer; a single record may have more
+
+-- How many of the first of these rows have bodies within so many bytes; one at least, where there is one
+local function fitting(Q, rows, bytes)
+  local sum = 0
+  for i = 1, #rows do
+    sum = sum + redis.call('HSTRLEN', Q.r, rows[i])
+    if sum > bytes and i > 1 then return i - 1 end
+  end
+  return #rows
+end
+
+-- At most 1,000 of them
+local function first_of(rows, count)
+  if count >= #rows then return rows end
+  return { unpack(rows, 1, count) }
+end
+
 -- Six lists: rows, bodies (none where there is no record), attribute rows, statistics, decay order, expiry.
 -- A reader that holds the attribute rows takes the records `bare`, without them.
 local function read_records(Q, rows, bare)

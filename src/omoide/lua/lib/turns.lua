@@ -8,9 +8,12 @@
 local function read_turn(Q, name, now)
   local data = call('HGET', Q.i, name)
   if not data then return nil end
+  if #data < 9 then error('CORRUPT a turn is cut short', 0) end
   local till = unpack_bytes('<i8', data)
   if till <= now then return nil end
-  return { till = till, ids = cmsgpack.unpack(string.sub(data, 9)) }
+  local readable, ids = pcall(cmsgpack.unpack, string.sub(data, 9))
+  if not readable or type(ids) ~= 'table' then error('CORRUPT a turn is not what was written', 0) end
+  return { till = till, ids = ids }
 end
 
 local function store_turn(Q, name, turn, old) hset(Q.i, name, pack('<i8', turn.till) .. cmsgpack.pack(turn.ids), old) end
@@ -18,7 +21,8 @@ local function store_turn(Q, name, turn, old) hset(Q.i, name, pack('<i8', turn.t
 local function drop_some_over(Q, now)
   local sample = call('HRANDFIELD', Q.i, 3, 'WITHVALUES')
   for at = 1, #sample, 2 do
-    if unpack_bytes('<i8', sample[at + 1]) <= now then hdel(Q.i, sample[at], sample[at + 1]) end
+    local data = sample[at + 1]
+    if #data < 9 or unpack_bytes('<i8', data) <= now then hdel(Q.i, sample[at], data) end
   end
 end
 

@@ -27,7 +27,7 @@ class AsyncRedisStore:
             keys = []
             for letter in "hn":
                 keys += await self._scan(self.binding.keys.pattern(request.model, letter))
-            described: Any = await self._drive(self.binding.describe(keys))
+            described: Any = await self._drive(self.binding.describe(keys, request.model))
             return described  # type: ignore[no-any-return]
         if isinstance(request, ask.ServerStatus):
             infos = await self.wire.each_primary((b"INFO",), timeout=port.remaining())

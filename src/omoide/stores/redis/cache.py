@@ -255,6 +255,13 @@ class Partition:
         if held.count > 4 * held.df + 1000:  # mostly dead rows: cheaper to read again
             self.drop_list(term)
 
+    def replace_list(self, term: str, held: Postings | None) -> None:
+        """Put a list in the place of the one held; None only takes that out."""
+        before = self.terms.pop(term, None)
+        self.postings_held += (0 if held is None else held.count) - (0 if before is None else before.count)
+        if held is not None:
+            self.terms[term] = held
+
     def drop_list(self, term: str) -> None:
         held = self.terms.pop(term, None)
         if held is not None:

@@ -5,17 +5,22 @@ footprint  id, then a MessagePack list: index terms, unique digests, session, au
            lib/footprint.lua)
 record     row, body, attribute row (32 bytes), statistics (36 bytes or none), decay order, expiry
 statistics f64 alpha, f64 beta, u32 corroborations, u32 contradictions, u32 accesses, i64 last access
+
+A record that cannot be read does not keep the others from being read: it comes as a `Record` without an id
+whose values are all `DAMAGED`, which no field takes for a stored form. Lists leave it out (`sound`); a
+look-up of its id and every reading of its fields raise CorruptRecordError.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
+import math
 import re
 import secrets
 import struct
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,15 +33,42 @@ from omoide.model.schema import ModelSpec
 from omoide.ops.request import Put, Record
 
 if TYPE_CHECKING:
-    from omoide.core.columns import Attributes, Columns
+    from omoide.core.columns import Columns
 
 FORMAT = "1"
 STATISTICS = struct.Struct("<ddIIIq")
+NO_ATTRIBUTES = unpack(bytes(32))
 _F32 = struct.Struct("<f")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 pack_plan = _encode
 unpack_reply = _decode
+
+
+class _Damaged:
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "DAMAGED"
+
+
+DAMAGED = _Damaged()
+"""Stands for each value of a record that cannot be read."""
+
+UNREADABLE = (
+    msgspec.MsgspecError,
+    struct.error,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    RecursionError,
+    CorruptRecordError,
+)
+"""What decoding bytes that are not what was written may raise."""
+
+_LOG = logging.getLogger("omoide")
+_told: set[str] = set()
 
 
 def shape(spec: ModelSpec) -> dict[str, str]:
@@ -156,10 +188,7 @@ def decode_records(
 ) -> Iterator[Record]:
     """Records from the six lists of a reply, in their order; those that are gone are left out.
 
-    With `columns`, attributes are taken from there.
-
-    Raises:
-        CorruptRecordError: a body is not what was written.
+    With `columns`, attributes are taken from there. A record that cannot be read has no id (see above).
     """
     if not lists:
         return
@@ -167,33 +196,79 @@ def decode_records(
     for place, row in enumerate(rows):
         if bodies[place] is None:
             continue
-        row = int(row)
-        held = unpack(attributes[place]) if columns is None else columns.row(row)
-        record = _record(spec, row, bodies[place], held, statistics[place], orders[place], now_ms)
-        yield record if not expiries else replace(record, expires_ms=int(float(expiries[place] or 0)))
+        data = b"" if columns is not None else attributes[place]
+        expiry = expiries[place] if expiries else None
+        found = (int(row), bodies[place], data, statistics[place], orders[place], expiry)
+        try:
+            yield _record(spec, *found, now_ms, columns)
+        except UNREADABLE:
+            yield _marker(spec, found[0], data, orders[place], columns)
+
+
+def sound(records: Iterable[Record]) -> tuple[Record, ...]:
+    """Those that could be read."""
+    return tuple(record for record in records if record.id)
+
+
+def damage(spec: ModelSpec) -> CorruptRecordError:
+    """What reading one damaged record raises."""
+    return CorruptRecordError(f"a record of {spec.name} is not what was written", hint="omoide doctor")
+
+
+def tell_of_damage(spec: ModelSpec) -> None:
+    """Once per model and process: some records are left out of what is read."""
+    if spec.name in _told:
+        return
+    _told.add(spec.name)
+    _LOG.warning(
+        "%s: records that are not what was written are left out; `omoide doctor` counts them", spec.name
+    )
+
+
+def read_body(body: bytes, id_field: str) -> tuple[str, dict[str, Any]]:
+    """(id, values) of a record.
+
+    Raises:
+        CorruptRecordError, and what `UNREADABLE` lists: not a map of names with an id among them.
+    """
+    values = _decode(body)
+    identity = values[id_field]
+    if type(identity) is not str or not identity or not all(type(name) is str for name in values):
+        raise CorruptRecordError("a record is not a map of names with an id among them")
+    return identity, values
+
+
+def read_statistics(data: bytes) -> tuple[float, int, int, int, int]:
+    """(confidence, corroborations, contradictions, accesses, last access).
+
+    Raises:
+        CorruptRecordError, and what `UNREADABLE` lists: not 36 bytes, or no confidence in [0, 1].
+    """
+    alpha, beta, up, down, accesses, accessed = STATISTICS.unpack(data)
+    confidence = alpha / (alpha + beta)
+    if not 0.0 <= confidence <= 1.0:
+        raise CorruptRecordError("a confidence is not between 0 and 1")
+    return confidence, up, down, accesses, accessed
 
 
 def _record(
     spec: ModelSpec,
     row: int,
     body: bytes,
-    held: Attributes,
+    attributes: bytes,
     statistics: bytes | None,
     order: bytes | None,
+    expiry: bytes | None,
     now_ms: int,
+    columns: Columns | None,
 ) -> Record:
-    up = down = accesses = accessed = 0
+    held = unpack(attributes) if columns is None else columns.row(row)
+    if not math.isfinite(held.importance):
+        raise CorruptRecordError("an importance is no number")
+    known = read_statistics(statistics) if statistics else None
     confidence = 1.0 if spec.certainty is None else spec.certainty.initial
-    if statistics:
-        alpha, beta, up, down, accesses, accessed = STATISTICS.unpack(statistics)
-        confidence = alpha / (alpha + beta)
-    try:
-        values = _decode(body)
-        identity = values[spec.id_field]
-    except (msgspec.DecodeError, KeyError, TypeError):
-        raise CorruptRecordError(
-            f"a record of {spec.name} is not what was written", hint="omoide doctor"
-        ) from None
+    confidence, up, down, accesses, accessed = known or (confidence, 0, 0, 0, 0)
+    identity, values = read_body(body, spec.id_field)
     return Record(
         id=identity,
         row=row,
@@ -207,4 +282,31 @@ def _record(
         access_count=accesses,
         accessed_ms=accessed,
         relevance=relevance(spec, order, held.importance, now_ms),
+        expires_ms=int(float(expiry or 0)),
+        order=0.0 if order is None else float(order),
+    )
+
+
+def _marker(
+    spec: ModelSpec,
+    row: int,
+    attributes: bytes,
+    order: bytes | None,
+    columns: Columns | None,
+) -> Record:
+    """What stands for a record that cannot be read, at the place where it ranked."""
+    tell_of_damage(spec)
+    try:
+        held = unpack(attributes) if columns is None else columns.row(row)
+    except UNREADABLE:
+        held = NO_ATTRIBUTES
+    return Record(
+        id="",
+        row=row,
+        values=dict.fromkeys(spec.fields, DAMAGED),
+        version=held.version,
+        time_ms=held.time,
+        importance=held.importance,
+        confidence=0.0,
+        order=0.0 if order is None else float(order),
     )

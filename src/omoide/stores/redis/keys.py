@@ -39,14 +39,28 @@ class Keys:
         return f"{self.namespace}:{{{parts}}}:{letter}".encode()
 
     def pattern(self, model: str | None, letter: str = "h") -> bytes:
-        """A SCAN pattern for one key of every partition of a model, or of all models."""
+        """A SCAN pattern for one key of every partition of a model, or of all models.
+
+        It lets through models whose names go on after this one; `belongs` tells them apart.
+        """
         name = "*" if model is None else f"{quote(model, safe='')}*"
         return f"{self.namespace}:{{{name}}}:{letter}".encode()
 
     def parse(self, key: bytes) -> tuple[str, tuple[str, ...]] | None:
-        """(model, partition values) of a key; None for a foreign one."""
+        """(model, partition values) of a key; None for one that this class would not have built."""
         match = _HEAD.fullmatch(key)
-        if match is None or match["namespace"].decode() != self.namespace:
+        if match is None or match["namespace"] != self.namespace.encode():
             return None
-        model, *values = (unquote(part) for part in match["tag"].decode().split("/"))
+        try:
+            parts = match["tag"].decode().split("/")
+            model, *values = (unquote(part, errors="strict") for part in parts)
+        except UnicodeDecodeError:
+            return None
+        if [quote(part, safe="") for part in (model, *values)] != parts:
+            return None
         return model, tuple(values)
+
+    def belongs(self, key: bytes, model: str | None) -> bool:
+        """Whether it is a key of a partition of that model (None: of any)."""
+        parsed = self.parse(key)
+        return parsed is not None and (model is None or parsed[0] == model)

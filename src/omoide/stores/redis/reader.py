@@ -297,7 +297,7 @@ def _apply(
         partition.v, partition.n, partition.sdl, partition.log = v, n, int(sdl), log
         partition.clock_offset = now_ms - int(time.time() * 1000)
     _apply_lists(partition, names, reply[13], following, v)
-    if reply[15] and partition.known_since == 0:
+    if reply[15] and fetched.complete and partition.known_since == 0:
         _apply_vocabulary(partition, reply[15], following, v)
     if fetched.complete:
         held = decode_records(scope.spec, reply[14], now_ms, partition.columns)
@@ -335,21 +335,27 @@ def _apply_lists(
 
 
 def _apply_vocabulary(partition: Partition, flat: list[bytes], following: int, v: int) -> None:
-    """Every short list of a small partition; long ones are marked unknown (since = 0)."""
+    """Every short list of a small partition; long ones are marked unknown (since = 0), others are gone."""
     from omoide.core.postings import Tail
     from omoide.stores.redis.cache import Postings
 
+    there = set()
     for place in range(0, len(flat), 2):
         name = flat[place].decode()
-        if name in partition.terms:
+        there.add(name)
+        held = partition.terms.get(name)
+        if held is not None and held.as_of >= v:
             continue
         tail = Tail.parse(flat[place + 1])
-        if tail.sealed:
+        if not tail.sealed:
+            rows, codes = decode(flat[place + 1])
+            partition.replace_list(name, Postings(rows, codes, len(rows), following - 1, v))
+        elif held is None:
             partition.terms[name] = Postings()
-            continue
-        rows, codes = decode(flat[place + 1])
-        held = partition.terms[name] = Postings(rows, codes, len(rows), following - 1, v)
-        partition.postings_held += held.count
+        else:
+            held.df = tail.df
+    for name in [name for name, held in partition.terms.items() if name not in there and held.as_of < v]:
+        partition.replace_list(name, None)
     partition.known_since, partition.known_as_of = following - 1, v
 
 

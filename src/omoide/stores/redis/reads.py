@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from omoide.core.decay import power_scale
-from omoide.errors import CorruptRecordError, QueryError
+from omoide.errors import CorruptRecordError, QueryError, StoreUnavailableError
 from omoide.model.schema import Scope
 from omoide.ops.request import (
     EVERYTHING,
     Count,
     Get,
     GetUnique,
-    Match,
     Page,
     PageReply,
     ReadCounters,
@@ -22,14 +20,18 @@ from omoide.ops.request import (
     Spread,
     Top,
 )
-from omoide.stores.redis.calls import Call, Handler, answer, failure, send
-from omoide.stores.redis.codec import decode_records, pack_plan, unique_name
+from omoide.stores.redis.calls import Call, Handler, answer, failure
+from omoide.stores.redis.codec import damage, decode_records, pack_plan, sound, tell_of_damage, unique_name
 from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
-from omoide.stores.redis.reader import Reader, read_rows, warn_about_shape
+from omoide.stores.redis.reader import Reader, warn_about_shape
+from omoide.stores.redis.rows import answers, with_the_rest
+from omoide.stores.redis.static import STRETCH, StaticOrder
 
 GET_AT_ONCE = 500
-STRETCH = 1000
+ATTEMPTS = 16
+_LATER, _NO_ROW = -1, -2
+"""In place of a row: beyond the bytes of one answer; what is stored there names no row."""
 
 
 class Lookup:
@@ -50,42 +52,60 @@ class Lookup:
     def _look_up(
         self, scope: Scope, kind: str, names: Sequence[str | bytes]
     ) -> Handler[tuple[Record | None, ...]]:
+        """Records by name. A damaged one raises when it alone was asked for, and is None among others."""
         head = self.keys.head(scope)
-        calls = [
-            Call("get", head, (kind, *names[start : start + GET_AT_ONCE]))
-            for start in range(0, len(names), GET_AT_ONCE)
-        ]
-        found: list[Record | None] = []
-        replies = yield from send(calls)
-        for call, reply in zip(calls, replies, strict=True):
-            error = failure(reply, call)
-            if error is not None:
-                raise error
-            now_ms, fingerprint, rows, lists = reply
-            warn_about_shape(head, scope, fingerprint)
-            held = {record.row: record for record in decode_records(scope.spec, lists, now_ms)}
-            found += [held.get(row) for row in rows]
+        found: list[Record | None] = [None] * len(names)
+        left, damaged = list(range(len(names))), 0
+        while left:
+            parts = [left[start : start + GET_AT_ONCE] for start in range(0, len(left), GET_AT_ONCE)]
+            replies = yield from answers(
+                [Call("get", head, (kind, *(names[place] for place in part))) for part in parts]
+            )
+            left = []
+            for part, (now_ms, fingerprint, rows, lists) in zip(parts, replies, strict=True):
+                warn_about_shape(head, scope, fingerprint)
+                held = {record.row: record for record in decode_records(scope.spec, lists, now_ms)}
+                for place, row in zip(part, rows, strict=True):
+                    record = held.get(row)
+                    if row == _LATER:
+                        left.append(place)
+                    elif row == _NO_ROW or (record is not None and not record.id):
+                        damaged += 1
+                    else:
+                        found[place] = record
+        if damaged and len(names) == 1:
+            raise damage(scope.spec)
+        if damaged:
+            tell_of_damage(scope.spec)
         return tuple(found)
 
     def page(self, request: Page) -> Handler[PageReply]:
-        """Cost: one round trip."""
+        """Cost: one round trip; at most 500 records and, beyond the first, 1 MiB of bodies."""
         gen, after = _cursor(request.cursor)
         head = self.keys.head(request.scope)
         restarted = False
-        size = max(1, min(request.size, 1000))
+        size = max(1, min(request.size, 500))
         reply = yield from answer(Call("page", head, (after, size)))
         if reply and gen and reply[0] != gen:
             restarted = True
             reply = yield from answer(Call("page", head, (0, size)))
         if not reply:
             return PageReply((), "")
-        records = tuple(decode_records(request.scope.spec, reply[3], reply[1]))
+        records = sound(decode_records(request.scope.spec, reply[3], reply[1]))
         cursor = f"{reply[0].decode()}:{reply[2]}" if reply[2] else ""
         return PageReply(records, cursor, restarted)
 
     def turn(self, request: ReadTurn) -> Handler[tuple[Record, ...] | None]:
-        reply = yield from answer(Call("turn", self.keys.head(request.scope), (request.turn,)))
-        return tuple(decode_records(request.scope.spec, reply[1], reply[0])) if reply else None
+        """Cost: one round trip, and one per further MiB of bodies."""
+        head = self.keys.head(request.scope)
+        for _ in range(ATTEMPTS):
+            reply = yield from answer(Call("turn", head, (request.turn,)))
+            if not reply:
+                return None
+            records = yield from with_the_rest(head, request.scope, *reply)
+            if records is not None:
+                return sound(records)
+        raise _too_fast()
 
     def spread(self, request: Spread) -> Handler[tuple[tuple[str, float], ...]]:
         plan = {
@@ -117,49 +137,42 @@ class Lookup:
         return named_numbers(reply)
 
     def top(self, request: Top) -> Handler[tuple[Record, ...]]:
-        """Cost: one round trip without filters; with them, one to validate, then one per 1,000 places."""
-        head = self.keys.head(request.scope)
-        if request.match == EVERYTHING and request.limit <= STRETCH:
-            reply = yield from answer(
-                Call("top", head, (request.limit, int(request.weigh_confidence), *_power_law(request.scope)))
-            )
-            return tuple(decode_records(request.scope.spec, reply[1], reply[0]))
-        found = yield from self._top_that_match(head, request.scope, request.match, request.limit)
-        if request.weigh_confidence:
-            found.sort(key=lambda record: -(record.relevance or 0.0) * (0.8 + 0.2 * record.confidence))
-        return tuple(found)
+        """The first of the decay order; damaged records are left out.
 
-    def _top_that_match(self, head: bytes, scope: Scope, match: Match, limit: int) -> Handler[list[Record]]:
-        state = yield from self.reader.rows_that_match(head, scope, match)
-        if state is None:
-            return []
-        gen, rows = state
-        excluded, found, start = set(match.exclude), list[Record](), 0
-        while len(found) < limit:
-            reply = yield from answer(Call("order", head, (start, start + STRETCH - 1)))
-            if reply[0] != gen:
-                return (yield from self._top_that_match(head, scope, match, limit))
-            passing = [int(row) for row in reply[1] if int(row) in rows]
-            records = yield from read_rows(head, scope, gen, passing[: limit - len(found) + len(excluded)])
-            found += [record for record in records or () if record.id not in excluded]
-            start += STRETCH
-            if len(reply[1]) < STRETCH:
-                break
-        return found[:limit]
-
-
-def _power_law(scope: Scope) -> tuple[float, float]:
-    """(scale in seconds, exponent) of a model's power law; an exponent of 0 says that there is none."""
-    decay = scope.spec.decay
-    if decay is None or decay.exponent is None:
-        return 1.0, 0.0
-    return power_scale(decay.half_life, decay.exponent), decay.exponent
+        Cost: one round trip, and one per 4,096 further rows that have to be looked at. With filters, one to
+        validate, one per 1,000 places and one for the records.
+        """
+        head, wanted = self.keys.head(request.scope), request.limit
+        order = StaticOrder(self.reader, head, request.scope, request.weigh_confidence)
+        for _ in range(ATTEMPTS):
+            if request.match == EVERYTHING and wanted <= STRETCH:
+                found = yield from order.first(wanted)
+            else:
+                found = yield from order.first_that_match(wanted, request.match)
+            if found is None:
+                continue
+            whole = sound(found)
+            if len(whole) >= request.limit or len(found) < wanted:
+                return whole[: request.limit]
+            wanted += len(found) - len(whole)
+        raise _too_fast()
 
 
 def named_numbers(reply: Any) -> dict[str, int]:
-    """A HGETALL of counters; RESP2 and RESP3 both."""
+    """A HGETALL of counters; RESP2 and RESP3 both.
+
+    Raises:
+        CorruptRecordError: a value that is no number, or a name that is no text.
+    """
     pairs = reply.items() if isinstance(reply, dict) else zip(reply[::2], reply[1::2], strict=True)
-    return {name.decode(): int(value) for name, value in pairs}
+    try:
+        return {name.decode(): int(value) for name, value in pairs}
+    except ValueError:
+        raise CorruptRecordError("a counter is not what was written", hint="omoide doctor") from None
+
+
+def _too_fast() -> StoreUnavailableError:
+    return StoreUnavailableError("the partition changes faster than it can be read")
 
 
 def _cursor(text: str) -> tuple[bytes, int]:

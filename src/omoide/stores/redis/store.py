@@ -18,6 +18,7 @@ from omoide.ops import request as ask
 from omoide.ops.request import Request
 from omoide.stores.redis.cache import Cache
 from omoide.stores.redis.calls import Handler
+from omoide.stores.redis.codec import sound
 from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
 from omoide.stores.redis.reader import Reader
@@ -82,11 +83,12 @@ class Binding:
         return self.reader.search(self.keys.head(request.scope), request)
 
     def _find(self, request: ask.Find) -> Handler[tuple[ask.Record, ...]]:
-        return self.reader.find(self.keys.head(request.scope), request)
+        found = yield from self.reader.find(self.keys.head(request.scope), request)
+        return sound(found)
 
-    def describe(self, keys: list[bytes]) -> Handler[tuple[ask.PartitionStatus, ...]]:
-        """Status of the partitions behind head and counter keys."""
-        heads = dict.fromkeys(key[:-1] + b"h" for key in keys if self.keys.parse(key) is not None)
+    def describe(self, keys: list[bytes], model: str | None) -> Handler[tuple[ask.PartitionStatus, ...]]:
+        """Status of the partitions of a model (None: of all) behind head and counter keys."""
+        heads = dict.fromkeys(key[:-1] + b"h" for key in keys if self.keys.belongs(key, model))
         return self.upkeep.describe(list(heads))
 
 
@@ -103,7 +105,7 @@ class RedisStore:
             keys = [
                 key for letter in "hn" for key in self._scan(self.binding.keys.pattern(request.model, letter))
             ]
-            described: Any = self._drive(self.binding.describe(keys))
+            described: Any = self._drive(self.binding.describe(keys, request.model))
             return described  # type: ignore[no-any-return]
         if isinstance(request, ask.ServerStatus):
             infos = self.wire.each_primary((b"INFO",), timeout=port.remaining())
