@@ -15,6 +15,7 @@ from omoide.ops import port as _port
 if TYPE_CHECKING:
     from omoide.connection import Connection, astatus, connect, status
     from omoide.context import AssemblyResult, ContextAssembler
+    from omoide.core.arms.weights import RankWeights
     from omoide.errors import (
         CapabilityError,
         ConflictError,
@@ -55,11 +56,15 @@ if TYPE_CHECKING:
     from omoide.model.defaults import Defaults
     from omoide.ops.batch import batch
     from omoide.ops.model import Model
+    from omoide.ops.reindex import areindex, reindex
     from omoide.ops.save import SaveOutcome
+    from omoide.ops.screening import ascan_memories, scan_memories
+    from omoide.ops.upkeep import adoctor, aprune, doctor, prune
 
 _HOMES = {
     "omoide.connection": ("Connection", "astatus", "connect", "status"),
     "omoide.context": ("AssemblyResult", "ContextAssembler"),
+    "omoide.core.arms.weights": ("RankWeights",),
     "omoide.errors": (
         "CapabilityError",
         "ConflictError",
@@ -100,7 +105,10 @@ _HOMES = {
     "omoide.model.defaults": ("Defaults",),
     "omoide.ops.batch": ("batch",),
     "omoide.ops.model": ("Model",),
+    "omoide.ops.reindex": ("areindex", "reindex"),
     "omoide.ops.save": ("SaveOutcome",),
+    "omoide.ops.screening": ("ascan_memories", "scan_memories"),
+    "omoide.ops.upkeep": ("adoctor", "aprune", "doctor", "prune"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -137,6 +145,7 @@ __all__ = [
     "OmoideError",
     "PolicyError",
     "QueryError",
+    "RankWeights",
     "SaveOutcome",
     "ScriptError",
     "StoreError",
@@ -147,9 +156,17 @@ __all__ = [
     "UUIDField",
     "WriteFilterMixin",
     "__version__",
+    "adoctor",
+    "aprune",
+    "areindex",
+    "ascan_memories",
     "astatus",
     "batch",
     "connect",
+    "doctor",
+    "prune",
+    "reindex",
+    "scan_memories",
     "status",
 ]
 

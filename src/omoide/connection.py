@@ -16,11 +16,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from omoide import settings
+from omoide.errors import QueryError
 from omoide.ops import port
 from omoide.ops.request import Partitions, ServerStatus
 
 if TYPE_CHECKING:
     from omoide.ops.run import AsyncStore, Store
+    from omoide.ops.upkeep import Named
     from omoide.stores.embedded import EmbeddedServer
     from omoide.stores.redis.astore import AsyncRedisStore
 
@@ -57,6 +59,7 @@ class Connection:
         timeout: float | None = None,
         cache_bytes: int | None = None,
     ) -> None:
+        _check_options(url, namespace, timeout, cache_bytes)
         from urllib.parse import quote
 
         from omoide.stores.redis.keys import Keys
@@ -76,7 +79,7 @@ class Connection:
             self.url = f"embedded://{self._server.folder}"
             target = parse_url(f"unix://{quote(str(self._server.socket_path))}")
         revive = None if self._server is None else self._server.ensure_running
-        wire = SyncWire(target, timeout=timeout or settings.call_timeout(), revive=revive)
+        wire = SyncWire(target, timeout=timeout, revive=revive)
         self._store = RedisStore(wire, binding)
         self._astore: AsyncRedisStore | None = None
         try:
@@ -148,16 +151,22 @@ def connect(
     timeout: float | None = None,
     cache_bytes: int | None = None,
 ) -> Connection:
-    """Open a connection and make it the default of this process.
+    """Connect now, and make this the default of the process.
+
+    Importing omoide connects to nothing. A program that never calls this has it called, without
+    arguments, by its first call that needs a store; the same goes for a call after `close`.
 
     Args:
         url: See above. None: `OMOIDE_URL`, else the embedded server with its data in the user's data folder.
         namespace: First part of every key. None: `OMOIDE_NAMESPACE`, else `omoide`.
         reader: Who ranks: `client` (from a validated cache), `server` (in Lua), or `auto`: the server for a
             partition's first recall in this process, then the client.
-        timeout: Seconds a call may take, connecting included. None: `OMOIDE_TIMEOUT`, else 5.
-        cache_bytes: Budget of the client cache, by default 256 MiB.
+        timeout: Seconds > 0 a call may take, connecting included. None: `timeout=` of the URL, else
+            `OMOIDE_TIMEOUT`, else 5.
+        cache_bytes: Budget of the client cache, >= 0, by default 256 MiB.
     Raises:
+        QueryError: an argument that cannot be meant; the message names it.
+        StoreError: a URL that cannot be read.
         StoreUnavailableError: no server answers.
         CapabilityError: older than Redis 7.0 or Valkey 7.2, or no embedded server for this platform.
     Cost: two round trips, a third where the server lacks the scripts; starting the embedded server
@@ -168,6 +177,23 @@ def connect(
     return connection
 
 
+def _check_options(url: object, namespace: object, timeout: object, cache_bytes: object) -> None:
+    """Refuse arguments of `connect` that cannot be meant, before anything is opened."""
+    for name, value in (("url", url), ("namespace", namespace)):
+        if value is not None and not isinstance(value, str):
+            raise QueryError(f"{name} is a string, not {type(value).__name__}")
+    if namespace == "":
+        raise QueryError("namespace is empty", hint="leave it out for the default")
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < float("inf")
+    ):
+        raise QueryError("timeout is a number of seconds above 0", hint="None is the default")
+    if cache_bytes is not None and (
+        isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0
+    ):
+        raise QueryError("cache_bytes is a whole number of bytes, at least 0", hint="None is the default")
+
+
 def open_default() -> Connection:
     """The connection of a program that never called `connect`; opened once."""
     with _opening:
@@ -175,27 +201,33 @@ def open_default() -> Connection:
         return bound if isinstance(bound, Connection) else connect()
 
 
-def status(model: str | None = None) -> dict[str, Any]:
+def status(model: Named = None) -> dict[str, Any]:
     """What is stored: the server, every partition with its live records and counters, the client cache.
 
     Args:
-        model: Only partitions of the model of this name.
+        model: Only partitions of this model: its class, or its name, for which no class is needed.
     Returns:
         dict with `url`, `namespace`, `server`, `partitions` (list of dict, sorted), and `never_record`:
         whether the firewall is `disabled` for this deployment, `models` (name -> reason -> records, the
         sum of the durable counters) and `process` (the same, counted in this process).
     Cost: scans the keys of every primary; one round trip per 256 partitions.
     """
+    from omoide.ops.upkeep import name_of
+
+    wanted = Partitions(name_of(model))
     connection = port.current()
     facts = connection.store.execute(ServerStatus())
-    return _status(connection, facts, connection.store.execute(Partitions(model)))
+    return _status(connection, facts, connection.store.execute(wanted))
 
 
-async def astatus(model: str | None = None) -> dict[str, Any]:
+async def astatus(model: Named = None) -> dict[str, Any]:
     """`status`, async."""
+    from omoide.ops.upkeep import name_of
+
+    wanted = Partitions(name_of(model))
     connection = port.current()
     facts = await connection.astore.execute(ServerStatus())
-    return _status(connection, facts, await connection.astore.execute(Partitions(model)))
+    return _status(connection, facts, await connection.astore.execute(wanted))
 
 
 def _status(connection: Any, facts: dict[str, Any], partitions: Any) -> dict[str, Any]:

@@ -14,8 +14,8 @@
         ├── CorruptRecordError              stored bytes that are not what was written
         └── ScriptError                     a server-side script failed
 
-Every error carries a `hint` (what to do next, may be empty) and typed attributes; none carries
-the content of a memory.
+Every error has a `hint`, what to do next where there is something to do and "" elsewhere, and typed
+attributes; none holds the content of a memory.
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ class StoreError(OmoideError):
 
 
 class StoreUnavailableError(StoreError, ConnectionError):
-    """No server answers. This is an outage, never "no memories"."""
+    """No server answers, or one that does takes nothing: wrong password, loading, read-only, out of memory.
+
+    This is an outage, never "no memories".
+    """
 
 
 class StoreTimeoutError(StoreError, TimeoutError):

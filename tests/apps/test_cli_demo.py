@@ -50,6 +50,8 @@ def test_the_demo_tells_it_to_people(tmp_path: Path) -> None:
     done = _demo(temporary=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "ghp_" not in done.stdout
+    assert "track=False" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("What next: ")
     assert [line[0] for line in done.stdout.splitlines() if line[:1].isdigit()] == list("123456")
 
 

@@ -31,6 +31,11 @@ MISUSES = [
     ("list", "--agent", "a", "--model", "omoide.recipes:SubconsciousMemory"),
     ("list", "--agent", "a", "--model", "nocolon"),
     ("reindex",),
+    ("status", "--url", "gopher://host"),
+    ("status", "--url", "redis://host:6379/zero"),
+    ("status", "--namespace", "two words"),
+    ("doctor", "--model", "Nope"),
+    ("doctor", "--model", "nosuchmodule:Thing"),
     ("demo", "--folder", "."),
 ]
 
@@ -73,6 +78,21 @@ def test_an_unexpected_error_tells_its_kind_and_place_only(
     told = capsys.readouterr().err
     assert "ZeroDivisionError" in told
     assert "secret text" not in told
+
+
+def test_the_version_is_the_one_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    import omoide
+
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"omoide {omoide.__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [("-h",), ("recall", "-h")], ids=" ".join)
+def test_a_short_option_shows_the_help(
+    arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.startswith("Usage: omoide")
 
 
 def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:

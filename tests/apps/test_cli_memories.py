@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from tests.apps.conftest import Cli
 
 MODEL = """
@@ -138,3 +139,62 @@ def test_every_value_survives_json(cli: Cli) -> None:
     (memory,) = cli("list", "--agent", "ada", "--json").data["memories"]
     assert memory["occurred_at"] == "2026-03-02T00:00:00+00:00"
     assert json.dumps(memory)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_the_line_break_that_ends_stdin_is_not_stored(cli: Cli, end: str) -> None:
+    cli("retain", "-", "--agent", "ada", stdin=f"first\n\nlast{end}")
+    (memory,) = cli("list", "--agent", "ada", "--json").data["memories"]
+    assert memory["content"] == "first\n\nlast"
+
+
+def test_a_refused_memory_is_one_line_without_its_text(cli: Cli) -> None:
+    told = cli("retain", "the admin password is hunter2-Xy93kQ", "--agent", "ada")
+    assert (told.code, told.out) == (1, "")
+    assert told.err.startswith("omoide: not stored: ")
+    assert told.err.count("\n") == 1
+    assert "hunter2" not in told.err
+
+
+def test_the_json_of_an_outcome_has_the_names_of_the_library(cli: Cli) -> None:
+    from omoide import SaveOutcome
+
+    told = cli("retain", "a note", "--agent", "ada", "--json").data
+    assert set(told) <= set(SaveOutcome.__dataclass_fields__)
+    assert told["left_out"] == 0
+
+
+@pytest.mark.parametrize(
+    ("pair", "rule"),
+    [
+        ("importance=much", "DefaultMemory.importance: must be a float"),
+        ("tags=work", "DefaultMemory.tags: must be a set of strings"),
+        ("occurred_at=soon", "DefaultMemory.occurred_at: must be an ISO 8601 instant"),
+        ("occurred_at=2026-03-02T09:00:00", "DefaultMemory.occurred_at: must be aware"),
+        ("relevance=1", "DefaultMemory.relevance: is computed"),
+    ],
+)
+def test_a_value_that_breaks_a_rule_is_told_the_rule(cli: Cli, pair: str, rule: str) -> None:
+    told = cli("retain", "a note", "--agent", "ada", "--set", pair)
+    assert told.code == 2
+    assert rule in told.err
+
+
+def test_a_format_prints_the_block_for_a_prompt(cli: Cli) -> None:
+    cli("retain", "the standup is at nine", "--agent", "ada")
+    ask = ("recall", "standup", "--agent", "ada")
+    for format in ("content", "structured", "xml", "natural"):
+        block = cli(*ask, "--format", format, "--json").data["formatted"]
+        assert cli(*ask, "--format", format).out == f"{block}\n"
+    assert cli(*ask).out != cli(*ask, "--format", "content").out
+    explained = cli(*ask, "--format", "xml", "--explain").out
+    assert explained.startswith("<memories")
+    assert "confidence =" in explained
+
+
+def test_what_the_budget_leaves_out_is_told(cli: Cli) -> None:
+    for number in range(2):
+        cli("retain", f"the standup of team {number} is at nine", "--agent", "ada")
+    told = cli("recall", "standup", "--agent", "ada", "--max-tokens", "0")
+    assert (told.code, told.out) == (0, "")
+    assert told.err == "2 of 2 memories were left out: 2 beyond --max-tokens\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from tests.apps.conftest import Cli
 
 from omoide.stores.embedded import EmbeddedServer
@@ -47,7 +48,19 @@ def test_status_lists_partitions(cli: Cli) -> None:
     text = cli("status").out
     assert "DefaultMemory" in text
     assert "ada" in text
-    assert cli("status", "--model", "Other", "--json").data["partitions"] == []
+    assert len(cli("status", "--model", "DefaultMemory", "--json").data["partitions"]) == 1
+    assert len(cli("status", "--model", "omoide.recipes:DefaultMemory", "--json").data["partitions"]) == 1
+
+
+@pytest.mark.parametrize("verb", ["status", "doctor", "prune"])
+def test_a_name_of_which_nothing_is_stored_is_a_misuse(cli: Cli, verb: str) -> None:
+    cli("retain", "a note", "--agent", "ada")
+    told = cli(verb, "--model", "Nope")
+    assert (told.code, told.out) == (2, "")
+    assert "no partition of a model 'Nope' is stored" in told.err
+    assert told.err.count("\n") == 1
+    Path(cli.folder, "notes.py").write_text(BEFORE.format(indexed=""))
+    assert cli(verb, "--model", "notes:UpkeepNote").code == 0
 
 
 def test_doctor_finds_what_was_broken_and_changes_nothing(cli: Cli) -> None:

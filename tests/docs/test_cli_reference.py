@@ -52,7 +52,7 @@ def test_the_page_has_the_help_of_a_verb(name: str) -> None:
     for parameter in _parameters(name):
         assert _flat(parameter.help) in _flat(section), AGAIN
         flags.update(option for option in parameter.opts if option.startswith("--"))
-    shown = set(re.findall(r"^ +(--[\w-]+)", section, re.MULTILINE))
+    shown = set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", section, re.MULTILINE))
     assert shown == flags, AGAIN
 
 

@@ -61,7 +61,6 @@ WRITES = frozenset(
         "DEL",
         "HDEL",
         "HSET",
-        "HSTRLEN",
         "PERSIST",
         "PEXPIREAT",
         "RENAME",

@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib import import_module
+from typing import Any
 
 import pytest
 
 import omoide
+from omoide.recipes import DefaultMemory
 
 NAMES = [
     "AccessTrackerMixin",
@@ -43,6 +45,7 @@ NAMES = [
     "OmoideError",
     "PolicyError",
     "QueryError",
+    "RankWeights",
     "SaveOutcome",
     "ScriptError",
     "StoreError",
@@ -53,9 +56,17 @@ NAMES = [
     "UUIDField",
     "WriteFilterMixin",
     "__version__",
+    "adoctor",
+    "aprune",
+    "areindex",
+    "ascan_memories",
     "astatus",
     "batch",
     "connect",
+    "doctor",
+    "prune",
+    "reindex",
+    "scan_memories",
     "status",
 ]
 
@@ -139,3 +150,80 @@ def test_every_error_is_in_the_tree() -> None:
     assert all(issubclass(error, omoide.OmoideError) for error in errors)
     drawn = import_module("omoide.errors").__doc__ or ""
     assert all(error.__name__ in drawn for error in errors)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"timeout": 0},
+        {"timeout": -1.0},
+        {"timeout": float("nan")},
+        {"timeout": "5"},
+        {"timeout": True},
+        {"cache_bytes": -1},
+        {"cache_bytes": 1.5},
+        {"cache_bytes": True},
+        {"reader": "both"},
+        {"namespace": ""},
+        {"namespace": 7},
+        {"url": 7},
+    ],
+    ids=str,
+)
+def test_an_argument_of_connect_that_cannot_be_meant_is_named(options: dict[str, Any]) -> None:
+    (name,) = options
+    with pytest.raises(omoide.QueryError, match=f"^(a )?{name} is"):
+        omoide.connect(**{"url": "redis://127.0.0.1:1", **options})
+
+
+def test_the_timeout_of_the_url_counts_unless_the_call_has_one(store_url: str) -> None:
+    from omoide.stores.redis.wire import SyncWire
+
+    def timeout_of(url: str, **options: float) -> float | None:
+        with omoide.connect(url, **options) as connection:
+            wire = connection._store.wire
+            assert isinstance(wire, SyncWire)
+            return wire.timeout
+
+    separator = "&" if "?" in store_url else "?"
+    assert timeout_of(store_url) == 5.0
+    assert timeout_of(f"{store_url}{separator}timeout=2.5") == 2.5
+    assert timeout_of(f"{store_url}{separator}timeout=2.5", timeout=1.5) == 1.5
+
+
+class StoredNote(omoide.Model):
+    class Meta:
+        name = "NoteAsStored"
+
+    note_id = omoide.AutoKeyField()
+    agent_id = omoide.KeyField()
+
+
+@pytest.mark.parametrize("model", [StoredNote, "NoteAsStored"], ids=["class", "name"])
+def test_upkeep_takes_a_model_or_its_name(store_url: str, model: Any) -> None:
+    with omoide.connect(store_url):
+        DefaultMemory(agent_id="ada", content="another model").save()
+        assert StoredNote(agent_id="ada").save()
+        assert [part["model"] for part in omoide.status(model)["partitions"]] == ["NoteAsStored"]
+        assert [one.model for one in omoide.doctor(model)] == ["NoteAsStored"]
+        assert omoide.prune(model) == 0
+
+
+async def _upkeep(model: Any) -> tuple[Any, Any, int]:
+    return await omoide.astatus(model), await omoide.adoctor(model), await omoide.aprune(model)
+
+
+def test_the_async_twins_take_a_model_too(store_url: str) -> None:
+    import asyncio
+
+    with omoide.connect(store_url):
+        assert StoredNote(agent_id="ada").save()
+        told, found, gone = asyncio.run(_upkeep(StoredNote))
+        assert [len(told["partitions"]), len(found), gone] == [1, 1, 0]
+
+
+@pytest.mark.parametrize("model", [7, "", int, b"StoredNote"], ids=repr)
+def test_what_is_no_model_is_refused_before_the_store_is_asked(model: Any) -> None:
+    for call in (omoide.status, omoide.doctor, omoide.prune):
+        with pytest.raises(omoide.QueryError, match="model class or the name"):
+            call(model)

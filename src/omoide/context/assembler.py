@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +35,9 @@ from omoide.model.instance import spec_of
 from omoide.model.partition import check_ids, scope_of_call
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import port, search
-from omoide.ops.lookups import ALL, narrow, without
-from omoide.ops.request import Match
+from omoide.ops.load import BESIDE
+from omoide.ops.lookups import ALL, Conditions, narrow, without
+from omoide.ops.request import Record
 from omoide.ops.run import Plan, arun, run
 from omoide.types import Seconds
 
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 
 MODES = ("auto", "lexical", "hybrid", "composite")
 FALLBACKS = (None, "recent")
+MOST_ITEMS = 1_000
+MOST_TOKENS = 10_000_000
 
 _log = logging.getLogger("omoide.context")
 _warned: set[str] = set()
@@ -55,8 +59,8 @@ class ContextAssembler:
     Args:
         model: A Model class.
         mode: `auto`, `lexical`, `hybrid` or `composite`.
-        max_items: Most memories; default: the model's `Defaults`, 8.
-        max_tokens: Most tokens of `formatted`, header included; default: the model's, 800.
+        max_items: Most memories, 1..1,000; default: the model's `Defaults`, 8.
+        max_tokens: Most tokens of `formatted`, header included, 0..10,000,000; default: the model's, 800.
         token_counter: text -> tokens; default `estimate_tokens`.
         format: `content` (bullets), `structured` (JSON), `xml` or `natural`.
         fallback: None, or `recent`: the newest memories when the query matches none.
@@ -87,8 +91,12 @@ class ContextAssembler:
         self.spec = spec = spec_of(model)
         self.mode = _resolve(spec, mode)
         defaults = model.__omoide_defaults__
-        self.max_items = _number("max_items", defaults.max_items if max_items is None else max_items, 1)
-        self.max_tokens = _number("max_tokens", defaults.max_tokens if max_tokens is None else max_tokens, 0)
+        self.max_items = _number(
+            "max_items", defaults.max_items if max_items is None else max_items, 1, MOST_ITEMS
+        )
+        self.max_tokens = _number(
+            "max_tokens", defaults.max_tokens if max_tokens is None else max_tokens, 0, MOST_TOKENS
+        )
         self.token_counter = estimate_tokens if token_counter is None else token_counter
         self.format = _choice("format", format, render.FORMATS)
         self.fallback = _choice("fallback", fallback, FALLBACKS)
@@ -194,17 +202,20 @@ class ContextAssembler:
         filters: dict[str, Any],
     ) -> Call:
         """A call, checked before its first request."""
-        scope, match = self._where(exclude, filters)
+        scope, conditions = self._where(exclude, filters)
         defaults = self.model.__omoide_defaults__
         call = Call(
             scope=scope,
-            match=match,
+            match=conditions.match,
+            conditions=conditions,
             question=search.screen(
                 query, self.spec, max_chars=defaults.query_chars, max_terms=defaults.query_terms
             ),
             mode=self.mode,
-            max_items=self.max_items if max_items is None else _number("max_items", max_items, 1),
-            max_tokens=self.max_tokens if max_tokens is None else _number("max_tokens", max_tokens, 0),
+            max_items=self.max_items if max_items is None else _number("max_items", max_items, 1, MOST_ITEMS),
+            max_tokens=self.max_tokens
+            if max_tokens is None
+            else _number("max_tokens", max_tokens, 0, MOST_TOKENS),
             explain=explain,
             ranking=self.ranking if ranking is None else ranking,
         )
@@ -212,8 +223,8 @@ class ContextAssembler:
             _warn_ignored(self.spec.name)
         return call
 
-    def _where(self, exclude: Iterable[str], filters: dict[str, Any]) -> tuple[Scope, Match]:
-        """The partition a call names, and its filters as indexes answer them."""
+    def _where(self, exclude: Iterable[str], filters: dict[str, Any]) -> tuple[Scope, Conditions]:
+        """The partition a call names, and its filters."""
         spec = self.spec
         scope = scope_of_call(
             spec, {name: value for name, value in filters.items() if name in spec.partition_by}, "assemble"
@@ -223,7 +234,7 @@ class ContextAssembler:
         if conditions.ids is not None:
             raise QueryError(f"{spec.name}: recall does not filter by id", hint="use Model.query.get_many")
         left_out = (exclude,) if isinstance(exclude, str) else tuple(exclude)
-        return scope, without(conditions, check_ids(spec, left_out)).match
+        return scope, without(conditions, check_ids(spec, left_out))
 
     def _steps(self, call: Call) -> Plan[AssemblyResult]:
         started = perf_counter()
@@ -257,17 +268,32 @@ class ContextAssembler:
         )
 
     def _rank(self, call: Call, about: str | None = None) -> Plan[search.Ranking]:
+        """The hits of a call; with a bound that indexes are too coarse for, those on its right side."""
+        if not call.conditions.edges:
+            return (yield from self._ask(call, call.max_items, about))
+        ranking = yield from self._ask(call, call.max_items + BESIDE, about)
+        holding = [hit for hit in ranking.hits if self._holds(call.conditions, hit.record)]
+        told = ranking.about
+        if told is not None and told.reason == "found" and about not in {hit.record.id for hit in holding}:
+            told = replace(told, reason="filtered")
+        return replace(ranking, hits=tuple(holding[: call.max_items]), about=told)
+
+    def _holds(self, conditions: Conditions, record: Record) -> bool:
+        instance = self.model.from_record(record)
+        return all(edge.holds(record, instance) for edge in conditions.edges)
+
+    def _ask(self, call: Call, limit: int, about: str | None) -> Plan[search.Ranking]:
         if call.mode == "composite":
             return (
                 yield from search.rank_without_query(
-                    call.scope, limit=call.max_items, match=call.match, explain=call.explain
+                    call.scope, limit=limit, match=call.match, explain=call.explain
                 )
             )
         return (
             yield from search.rank(
                 call.scope,
                 call.question,
-                limit=call.max_items,
+                limit=limit,
                 match=call.match,
                 explain=call.explain,
                 fallback=None if about is not None else self.fallback,
@@ -327,9 +353,9 @@ def _choice(option: str, value: Any, choices: tuple[Any, ...]) -> Any:
     return value
 
 
-def _number(option: str, value: int, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise QueryError(f"{option} is a whole number, at least {least}")
+def _number(option: str, value: int, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise QueryError(f"{option} is a whole number, {least}..{most:,}")
     return value
 
 

@@ -8,13 +8,14 @@ from typing import Any
 from omoide.context.block import Block
 from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
 from omoide.model.schema import Scope
+from omoide.ops.lookups import ALL, Conditions
 from omoide.ops.request import Match
 from omoide.ops.search import Question, Ranking
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One assembly, checked: what to ask and how to fit it."""
+    """One assembly, checked: what to ask and how to fit it. `conditions` are those behind `match`."""
 
     scope: Scope
     match: Match
@@ -24,6 +25,7 @@ class Call:
     max_tokens: int
     explain: bool
     ranking: RankWeights | None = None
+    conditions: Conditions = ALL
 
 
 @dataclass(frozen=True, slots=True)

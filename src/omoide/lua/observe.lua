@@ -36,7 +36,7 @@ local function adjust(Q, row, item, now)
   if support > 0 or against > 0 or access then
     hset(Q.c, row, pack(STATISTICS, alpha, beta, up, down, accesses, accessed))
   end
-  if touch and plan.rate then
+  if touch and plan.decays then
     local base = unpack_bytes('<f', call('GETRANGE', Q.a, row * 32 + 8, row * 32 + 11))
     zadd(Q.d, string.format('%.17g', decay_order(plan.rate, base, now / 1000)), row)
   end

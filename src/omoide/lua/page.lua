@@ -2,7 +2,7 @@
 -- KEYS: head
 -- ARGV: row to start after, size (at most 500)
 -- Returns: gen, now, row to go on after (0 at the end), records | nothing for no partition
--- Cost: O(size); at most 32,768 rows looked at, 8,192 of them for their expiry, and 1 MiB of bodies (one at least)
+-- Cost: O(size); at most 32,768 rows looked at, 4,096 of them for their expiry, and 1 MiB of bodies (one at least)
 -- Include: records
 local H = glance(P)
 if not H then return {} end
@@ -25,7 +25,7 @@ end
 while row < last and not full do
   local batch = undead()
   looked = looked + #batch
-  full = looked >= 8192
+  full = looked >= 4096
   for _, living in ipairs(unexpired(P, batch, now)) do
     bytes = bytes + redis.call('HSTRLEN', P.r, living)
     if #rows == size or (#rows > 0 and bytes > BODIES) then

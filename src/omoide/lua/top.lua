@@ -5,7 +5,7 @@
 -- Returns: now, gen, rows of the best from that place on, in order, their records as far as 1 MiB of bodies goes (one at
 --   least), place to go on from (decay order, how many of it; an empty order at the end)
 -- Cost: O(log N + limit); weighed, O(log N + the records within 22 % of the last one's relevance); by power law, newest
---   first until no older record can enter; at most 4,096 rows looked at
+--   first until no older record can enter; at most 2,048 rows looked at
 -- Include: records
 --
 -- relevance x (.8 + .2 confidence) has the same order as z + ln(.8 + .2 confidence), and the second term is at most 0:
@@ -18,7 +18,7 @@ local scale, exponent = tonumber(ARGV[3]), tonumber(ARGV[4])
 local floor, place, passed = tonumber(ARGV[5] or '') or -math.huge, ARGV[6] or '', tonumber(ARGV[7] or 0)
 if not H then return { now, '', {}, {}, '', 0 } end
 check_companions(P, H)
-local PAGE, BUDGET = 256, 4096
+local PAGE, BUDGET = 256, 2048
 
 local function attributes(row)
   local _, confidence, _, base = struct.unpack('<I2I2I4f', redis.call('GETRANGE', P.a, row * 32, row * 32 + 11))

@@ -11,6 +11,32 @@ from omoide.model.field import Field
 from omoide.model.meta import Options, Partition
 from omoide.model.schema import ModelSpec
 
+RESERVED = frozenset(
+    {
+        "action",
+        "assembler",
+        "cls",
+        "cursor",
+        "deadline",
+        "exclude",
+        "explain",
+        "extractor",
+        "extractor_deadline",
+        "ids",
+        "max_items",
+        "max_tokens",
+        "model",
+        "position",
+        "progress",
+        "query",
+        "ranking",
+        "record_id",
+        "scan",
+        "self",
+    }
+)
+"""Options of calls that name a partition by keywords; a partition field of such a name could not be given."""
+
 FORMAT = "1"
 """Version of the index entries that fields write; part of every fingerprint."""
 
@@ -140,6 +166,11 @@ def _partition(cls: type, fields: Mapping[str, Field[Any]], meta: Options) -> tu
             )
         if fields[name].null:
             raise ModelError(f"{cls.__name__}.{name}: a partition field cannot be null")
+        if name in RESERVED:
+            raise ModelError(
+                f"{cls.__name__}.{name}: a partition field cannot have the name of an option of a call",
+                hint="choose another field name",
+            )
     return stated
 
 

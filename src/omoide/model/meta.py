@@ -14,9 +14,11 @@ from typing import Any
 
 from omoide.errors import ModelError
 from omoide.model.defaults import DEFAULTS, Defaults
+from omoide.model.partition import key_rule
 from omoide.types import Seconds
 
 OPTIONS = frozenset({"name", "partition_by", "ttl", "unique_together", "aliases", "abstract", "defaults"})
+NAME_BYTES = 128
 _OWN = frozenset({"name", "abstract"})
 
 
@@ -86,9 +88,10 @@ def _stated(cls: type, base: type, meta: Any) -> dict[str, Any]:
 
 
 def _name(cls: type, name: object) -> str:
-    if not isinstance(name, str) or not name or len(name.encode("utf-8", "replace")) > 128:
-        raise ModelError(f"{cls.__name__}.Meta.name must be a non-empty string of at most 128 bytes")
-    return name
+    rule = key_rule(name, NAME_BYTES)
+    if rule is not None:
+        raise ModelError(f"{cls.__name__}.Meta.name {rule}")
+    return str(name)
 
 
 def _names(cls: type, option: str, value: object) -> tuple[str, ...]:

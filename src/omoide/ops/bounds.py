@@ -15,6 +15,7 @@ is (the shortest text of its float32 reads back as it); a finer bound is compare
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from math import inf, nextafter
@@ -62,6 +63,14 @@ def bound(role: str, operator: str, value: Any) -> tuple[float | int, Edge | Non
     return step[1], edge
 
 
+def meet(first: Step | None, second: Step) -> Step | None:
+    """What two half-open ranges share, None for nothing."""
+    low, high = first or (None, None)
+    low = second[0] if low is None else max(low, second[0])
+    high = second[1] if high is None else min(high, second[1])
+    return (low, high) if low < high else None
+
+
 def _time_step(value: datetime) -> tuple[int, Step, bool]:
     exact = to_microseconds(value)
     low = exact // 1_000
@@ -81,7 +90,11 @@ def _confidence_step(value: float) -> tuple[float, Step, bool]:
     return float(value), (float(value), (step + 1) / CONFIDENCE_STEPS), inside
 
 
-_STEPS = {"time": _time_step, "importance": _importance_step, "confidence": _confidence_step}
+_STEPS: Mapping[str, Callable[[Any], tuple[Any, Step, bool]]] = {
+    "time": _time_step,
+    "importance": _importance_step,
+    "confidence": _confidence_step,
+}
 
 
 def _next_single(value: float) -> float:
@@ -120,4 +133,4 @@ def _held(instance: Instance, name: str | None) -> Any:
         return None
 
 
-__all__ = ["LARGEST", "Edge", "bound"]
+__all__ = ["LARGEST", "Edge", "bound", "meet"]

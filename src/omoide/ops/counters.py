@@ -10,6 +10,11 @@ from omoide.ops.request import Increment, ReadCounters
 from omoide.ops.run import Plan, arun, run
 
 NAME_BYTES = 128
+OURS = ("evicted", "filtered", "query_redacted")
+OUR_PREFIXES = ("never_record:", "never_record_rule:")
+"""Names that only the library counts under; they can be read like any other."""
+
+_MOST = 2**53 - 1
 
 
 class Counters:
@@ -21,11 +26,16 @@ class Counters:
         self._scope = scope
 
     def increment(self, name: str, delta: int = 1) -> int:
-        """Add to a counter (made at 0); its new value. Cost: one round trip."""
+        """Add to a counter (made at 0); its new value. Cost: one round trip.
+
+        Raises:
+            QueryError: a name that is no text of 1..128 bytes or that the library counts under, or no whole
+                number of 53 bits.
+        """
         return run(_increment(self._scope, name, delta), port.current().store)
 
     async def aincrement(self, name: str, delta: int = 1) -> int:
-        """Add to a counter (made at 0); its new value. Cost: one round trip."""
+        """Add to a counter (made at 0); its new value; see `increment`."""
         return await arun(_increment(self._scope, name, delta), port.current().astore)
 
     def read(self, name: str) -> int:
@@ -55,7 +65,12 @@ def _checked(name: str) -> str:
 def _increment(scope: Scope, name: str, delta: int) -> Plan[int]:
     if isinstance(delta, bool) or not isinstance(delta, int):
         raise QueryError("a counter is changed by a whole number")
-    value: int = yield Increment(scope, _checked(name), delta)
+    if abs(delta) > _MOST:
+        raise QueryError("a counter is changed by a number of at most 53 bits")
+    _checked(name)
+    if name in OURS or name.startswith(OUR_PREFIXES):
+        raise QueryError("the library counts under this name", hint="choose another name for your counter")
+    value: int = yield Increment(scope, name, delta)
     return value
 
 

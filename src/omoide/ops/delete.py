@@ -8,7 +8,7 @@ from omoide.model.instance import Instance, id_of, scope_of
 from omoide.model.schema import Scope
 from omoide.ops import load
 from omoide.ops.load import Selection
-from omoide.ops.request import Drop, Erase, Find, Record
+from omoide.ops.request import Drop, Erase
 from omoide.ops.run import Plan
 
 CHUNK = 250
@@ -39,18 +39,6 @@ def delete_selected(model: type[Instance], selection: Selection) -> Plan[int]:
 
 def selected_ids(model: type[Instance], selection: Selection) -> Plan[list[str]]:
     """The ids of a selection, in its order."""
-    if selection.limit == 0:
-        return []
-    if selection.by_index:
-        records: tuple[Record, ...] = yield Find(
-            selection.scope,
-            selection.conditions.match,
-            selection.order,
-            selection.descending,
-            selection.limit,
-            selection.offset,
-        )
-        return [record.id for record in records]
     found: list[Instance] = yield from load.select(model, selection)
     return [load.record_of(one).id for one in found]
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from typing import Any, TypeVar
 
 from omoide.core.decay import NEVER
-from omoide.errors import CorruptRecordError
+from omoide.errors import CorruptRecordError, QueryError
 from omoide.model.instance import Instance
 from omoide.model.schema import ModelSpec, Scope
+from omoide.ops.bounds import meet
 from omoide.ops.lookups import ALL, Conditions, holds
-from omoide.ops.request import EVERYTHING, Count, Find, Get, GetUnique, Page, PageReply, Record, Top
+from omoide.ops.request import EVERYTHING, Count, Find, Get, GetUnique, Page, PageReply, Record, Request, Top
 from omoide.ops.run import Plan
 
 M = TypeVar("M", bound=Instance)
@@ -20,6 +21,12 @@ M = TypeVar("M", bound=Instance)
 PAGE = 500
 MOST_IDS = 1_000
 """Ids asked for in one request."""
+
+MOST_EXCLUDED = 500
+"""Ids left out of a count by one request; more of them are looked up, to be taken off the count."""
+
+BESIDE = 16
+"""Records asked for beyond those wanted when a bound falls inside an index step."""
 
 INDEXED_ORDERS = ("time", "importance", "confidence")
 
@@ -66,20 +73,58 @@ def select(model: type[M], selection: Selection) -> Plan[list[M]]:
     """The selected records, in order."""
     if selection.limit == 0:
         return []
+    found: list[M]
     if selection.by_index:
-        records: tuple[Record, ...] = yield Find(
-            selection.scope,
-            selection.conditions.match,
-            selection.order,
-            selection.descending,
-            selection.limit,
-            selection.offset,
-        )
-        return [model.from_record(record) for record in records]
-    found: list[M] = yield from candidates(model, selection)
-    found.sort(key=lambda instance: _sort_key(instance, selection.order), reverse=selection.descending)
+        found = yield from _indexed(model, selection)
+        return found
+    found = yield from candidates(model, selection)
+    try:
+        found.sort(key=lambda instance: _sort_key(instance, selection.order), reverse=selection.descending)
+    except TypeError:
+        name = selection.scope.spec.name
+        raise QueryError(f"{name}: the values of {selection.order} cannot be compared") from None
     end = None if selection.limit is None else selection.offset + selection.limit
     return found[selection.offset : end]
+
+
+def _indexed(model: type[M], selection: Selection) -> Plan[list[M]]:
+    """What indexes answer; where they are too coarse, a few more are read and those beside a bound tested."""
+    conditions, limit = selection.conditions, selection.limit
+    if not conditions.edges:
+        request = Find(
+            selection.scope,
+            conditions.match,
+            selection.order,
+            selection.descending,
+            limit,
+            selection.offset,
+        )
+        records: tuple[Record, ...] = yield request
+        return [model.from_record(record) for record in records]
+
+    def ask(most: int | None) -> Request[tuple[Record, ...]]:
+        return Find(selection.scope, conditions.match, selection.order, selection.descending, most)
+
+    end = None if limit is None else selection.offset + limit
+    found: list[M] = yield from _tested(model, conditions, ask, end)
+    return found[selection.offset : end]
+
+
+def _tested(
+    model: type[M],
+    conditions: Conditions,
+    ask: Callable[[int | None], Request[tuple[Record, ...]]],
+    wanted: int | None,
+) -> Plan[list[M]]:
+    """The first `wanted` records of a request that meet all conditions; asks for more while some fail."""
+    size = None if wanted is None else wanted + BESIDE
+    while True:
+        records: tuple[Record, ...] = yield ask(size)
+        pairs = [(record, model.from_record(record)) for record in records]
+        found = [instance for record, instance in pairs if holds(conditions, record, instance)]
+        if size is None or wanted is None or len(records) < size or len(found) >= wanted:
+            return found[:wanted]
+        size *= 2
 
 
 def candidates(model: type[M], selection: Selection) -> Plan[list[M]]:
@@ -112,20 +157,51 @@ def passing(model: type[M], conditions: Conditions, reply: PageReply) -> list[tu
 def count(model: type[M], selection: Selection) -> Plan[int]:
     """How many records meet the conditions; order, limit and offset do not matter."""
     if selection.conditions.ids is None and not selection.conditions.tests:
-        number: int = yield Count(selection.scope, selection.conditions.match)
+        number: int = yield from _counted(model, selection)
         return number
     found: list[M] = yield from candidates(model, selection)
     return len(found)
 
 
+def _counted(model: type[M], selection: Selection) -> Plan[int]:
+    """The count of what indexes answer, less what they let through beside a bound."""
+    scope, conditions = selection.scope, selection.conditions
+    match, excluded = conditions.match, conditions.match.exclude
+    if len(excluded) > MOST_EXCLUDED:
+        match = replace(match, exclude=())
+    total: int = yield Count(scope, match)
+    wrong: set[str] = set()
+    for edge in conditions.edges:
+        span = meet(getattr(match, edge.role), edge.step)
+        if span is None:
+            continue
+        beside: tuple[Record, ...] = yield Find(scope, replace(match, **{edge.role: span}))
+        pairs = ((record, model.from_record(record)) for record in beside)
+        wrong |= {record.id for record, instance in pairs if not edge.holds(record, instance)}
+    if match is conditions.match:
+        return total - len(wrong)
+    left: list[M | None] = yield from many(model, scope, excluded)
+    counted = replace(conditions, match=match)
+    return total - len(wrong) - sum(one is not None and holds(counted, record_of(one), one) for one in left)
+
+
 def top(model: type[M], selection: Selection, limit: int) -> Plan[list[M]]:
     """The first records of the decay order that meet the conditions."""
-    if selection.conditions.ids is None and not selection.conditions.tests:
-        records: tuple[Record, ...] = yield Top(selection.scope, limit, selection.conditions.match)
+    conditions = selection.conditions
+    found: list[M]
+    if conditions.ids is None and not conditions.tests and conditions.edges:
+        found = yield from _tested(model, conditions, lambda most: _top(selection, most or limit), limit)
+        return found
+    if conditions.ids is None and not conditions.tests:
+        records: tuple[Record, ...] = yield _top(selection, limit)
         return [model.from_record(record) for record in records]
-    found: list[M] = yield from candidates(model, selection)
+    found = yield from candidates(model, selection)
     found.sort(key=lambda instance: decay_rank(record_of(instance), selection.scope.spec))
     return found[:limit]
+
+
+def _top(selection: Selection, limit: int) -> Top:
+    return Top(selection.scope, limit, selection.conditions.match)
 
 
 def decay_rank(record: Record, spec: ModelSpec, *, weigh_confidence: bool = False) -> tuple[float, ...]:

@@ -103,9 +103,7 @@ def narrow(base: Conditions, spec: ModelSpec, lookups: Mapping[str, Any], *, sca
 
 def without(base: Conditions, ids: tuple[str, ...]) -> Conditions:
     """Add ids to leave out."""
-    return replace(
-        base, match=replace(base.match, exclude=tuple(dict.fromkeys((*base.match.exclude, *ids))))
-    )
+    return replace(base, match=replace(base.match, exclude=tuple(dict.fromkeys((*base.match.exclude, *ids)))))
 
 
 def holds(conditions: Conditions, record: Record, instance: Instance) -> bool:
@@ -263,7 +261,9 @@ def _check_part(spec: ModelSpec, attribute: Field[Any], value: Any) -> None:
 
 def can_order(attribute: Field[Any]) -> bool:
     """Whether any two values of a field can be compared."""
-    return not {list, dict} & set(attribute.raw_types) and not isinstance(attribute, EnumField)
+    if isinstance(attribute, EnumField):
+        return issubclass(attribute.members, int | str)
+    return not {list, dict} & set(attribute.raw_types)
 
 
 def _verify(spec: ModelSpec, attribute: Field[Any], value: Any) -> None:

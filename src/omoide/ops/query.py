@@ -19,7 +19,7 @@ from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import batch as batches
 from omoide.ops import delete, load, port
 from omoide.ops.load import INDEXED_ORDERS, Selection
-from omoide.ops.lookups import ALL, Conditions, holds, narrow, without
+from omoide.ops.lookups import ALL, Conditions, can_order, holds, narrow, without
 from omoide.ops.run import Plan, arun, run
 from omoide.ops.unique import unique_digest
 
@@ -27,6 +27,7 @@ M = TypeVar("M", bound=Instance)
 
 MOST_TOP = 1_000
 LARGEST_PAGE = 1_000
+LARGEST_NUMBER = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Query(Generic[M]):
 
         Indexed: ids (`id__in=`), tags, `index=True` fields, session and author by equality;
         `importance`, `confidence` and `time` with `__gte` and `__lt`. Any other lookup tests every
-        record of the partition in the client, and needs `scan=True`.
+        record of the partition in the client, and needs `scan=True`. Ranges are exact, to the microsecond
+        for times; an importance is compared in single precision when the bound is one, as 0.1 is.
 
         Raises:
             QueryError: the partition is not named, or no index answers a lookup.
@@ -81,6 +83,8 @@ class Query(Generic[M]):
             raise QueryError(
                 f"{spec.name}: no index orders by {name!r}", hint="scan() first, or order by time"
             )
+        if role not in INDEXED_ORDERS and not can_order(spec.fields[name]):
+            raise QueryError(f"{spec.name}.{name} has no order")
         return replace(self, order=role, descending=order.startswith("-"))
 
     def limit(self, n: int) -> Query[M]:
@@ -162,14 +166,16 @@ class Query(Generic[M]):
     def count(self) -> int:
         """How many records meet the conditions, whatever limit and offset say.
 
-        Cost: one round trip and a number to the client; with ids or a scan, as `all`.
+        Cost: one round trip and a number to the client; for a bound finer than its index (a time within a
+            millisecond), one more and the records beside it; with ids or a scan, as `all`.
         """
         return run(load.count(self.model, self._selection()), port.current().store)
 
     async def acount(self) -> int:
         """How many records meet the conditions, whatever limit and offset say.
 
-        Cost: one round trip and a number to the client; with ids or a scan, as `all`.
+        Cost: one round trip and a number to the client; for a bound finer than its index (a time within a
+            millisecond), one more and the records beside it; with ids or a scan, as `all`.
         """
         return await arun(load.count(self.model, self._selection()), port.current().astore)
 
@@ -356,6 +362,6 @@ def _first(found: list[M]) -> M | None:
 
 
 def _whole(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise QueryError(f"{name} is a whole number, not negative")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_NUMBER:
+        raise QueryError(f"{name} is a whole number, 0..2^53")
     return value

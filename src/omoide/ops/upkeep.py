@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
+from omoide.errors import QueryError
 from omoide.model import registry
-from omoide.model.instance import Instance
+from omoide.model.instance import Instance, spec_of
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import port
 from omoide.ops.request import Check, CheckReply, Partitions, PartitionStatus, Prune
@@ -26,6 +28,9 @@ PRUNED_AT_ONCE = 64
 
 Progress = Callable[[int, int], None]
 """Told (partitions done, partitions in all)."""
+
+Named: TypeAlias = type[Instance] | str | None
+"""A model by its class or its name; None for every model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,20 +63,36 @@ class Health:
         return self.rows > NEARLY_FULL * MOST_ROWS
 
 
-def doctor(model: str | None = None, *, progress: Progress | None = None) -> tuple[Health, ...]:
+def name_of(model: Named) -> str | None:
+    """The name that partitions of a model are stored under; None for every model.
+
+    Raises:
+        QueryError: neither a model nor a name.
+        ModelError: the class is abstract.
+    """
+    if model is None:
+        return None
+    if isinstance(model, str) and model:
+        return model
+    if isinstance(model, type) and issubclass(model, Instance):
+        return spec_of(model).name
+    raise QueryError("model is a model class or the name of one")
+
+
+def doctor(model: Named = None, *, progress: Progress | None = None) -> tuple[Health, ...]:
     """Compare the indexes of every partition with its records. Read only.
 
     Args:
-        model: Only partitions of the model of this name.
+        model: Only partitions of this model: its class, or its name, for which no class is needed.
     Cost: all bytes of all partitions, one partition at a time. Writes in between look like
         divergences: for quiet partitions.
     """
-    return run(examine(model, progress), port.current().store)
+    return run(examine(name_of(model), progress), port.current().store)
 
 
-async def adoctor(model: str | None = None, *, progress: Progress | None = None) -> tuple[Health, ...]:
+async def adoctor(model: Named = None, *, progress: Progress | None = None) -> tuple[Health, ...]:
     """Compare the indexes of every partition with its records; see `doctor`."""
-    return await arun(examine(model, progress), port.current().astore)
+    return await arun(examine(name_of(model), progress), port.current().astore)
 
 
 def examine(model: str | None = None, progress: Progress | None = None) -> Plan[tuple[Health, ...]]:
@@ -96,20 +117,20 @@ def examine(model: str | None = None, progress: Progress | None = None) -> Plan[
     return tuple(found)
 
 
-def prune(model: str | None = None, *, dry_run: bool = False, progress: Progress | None = None) -> int:
+def prune(model: Named = None, *, dry_run: bool = False, progress: Progress | None = None) -> int:
     """Erase every expired record of every partition; how many went, or would go.
 
     Args:
-        model: Only partitions of the model of this name.
+        model: Only partitions of this model: its class, or its name, for which no class is needed.
         dry_run: Count them and erase nothing.
     Cost: a round trip per 64 expired records; a dry run one per 256 partitions.
     """
-    return run(prune_all(model, dry_run, progress), port.current().store)
+    return run(prune_all(name_of(model), dry_run, progress), port.current().store)
 
 
-async def aprune(model: str | None = None, *, dry_run: bool = False, progress: Progress | None = None) -> int:
+async def aprune(model: Named = None, *, dry_run: bool = False, progress: Progress | None = None) -> int:
     """Erase every expired record of every partition; see `prune`."""
-    return await arun(prune_all(model, dry_run, progress), port.current().astore)
+    return await arun(prune_all(name_of(model), dry_run, progress), port.current().astore)
 
 
 def prune_all(model: str | None, dry_run: bool, progress: Progress | None = None) -> Plan[int]:
@@ -151,4 +172,15 @@ def _outdated(status: PartitionStatus) -> bool:
     return bool(status.fingerprint) and spec_named(status).fingerprint != status.fingerprint
 
 
-__all__ = ["Health", "adoctor", "aprune", "doctor", "examine", "prune", "prune_all", "scope_named"]
+__all__ = [
+    "Health",
+    "Named",
+    "adoctor",
+    "aprune",
+    "doctor",
+    "examine",
+    "name_of",
+    "prune",
+    "prune_all",
+    "scope_named",
+]

@@ -50,7 +50,8 @@ class SubconsciousMemory:
         extractor: What of a text to store; default `raw_turn`, the text as it is.
         deadline: Seconds for the store in each call.
         extractor_deadline: Seconds for an extractor of your own.
-        session_id, author: Stored with what is captured, where the model has such fields.
+        session_id, author: Stored with what is captured, where the model has such fields, and part of the
+            partition where they are.
         position: Where the block goes: `before_user`, `start` or `end`.
         partition: The model's partition fields, such as `agent_id="a"`.
     Raises:
@@ -72,6 +73,8 @@ class SubconsciousMemory:
     ) -> None:
         self.model = model
         self.spec = spec_of(model)
+        named = {"session_id": session_id, "author": author}
+        partition |= {name: value for name, value in named.items() if name in self.spec.partition_by}
         self.scope = scope_of_call(self.spec, partition, type(self).__name__)
         self.defaults = model.__omoide_defaults__
         self.partition = partition

@@ -390,3 +390,11 @@ def watched(connection: Connection) -> Iterator[Watched]:
     watcher = Watched(connection)
     with port.using(watcher):
         yield watcher
+
+
+@pytest.mark.parametrize("options", [{"max_items": 2**70}, {"max_items": 1_001}, {"max_tokens": 2**70}])
+def test_numbers_have_a_stated_maximum(options: dict[str, int]) -> None:
+    with pytest.raises(QueryError, match=r"1,000|10,000,000"):
+        ContextAssembler(AssemblerNote).assemble("x", owner="a", **options)  # type: ignore[arg-type]
+    with pytest.raises(QueryError):
+        ContextAssembler(AssemblerNote, **options)  # type: ignore[arg-type]

@@ -167,6 +167,8 @@ def test_meta_is_inherited_but_for_name_and_abstract() -> None:
         ({"verbose_name": "x"}, "no option 'verbose_name'"),
         ({"name": ""}, "Meta.name"),
         ({"name": 3}, "Meta.name"),
+        ({"name": "\ud800"}, "Meta.name"),
+        ({"name": "é" * 65}, "Meta.name"),
         ({"ttl": 0}, "Meta.ttl"),
         ({"ttl": -1}, "Meta.ttl"),
         ({"ttl": "1h"}, "Meta.ttl"),

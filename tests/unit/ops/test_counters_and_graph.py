@@ -46,3 +46,24 @@ def test_edges(store: RecordingStore) -> None:
             call()
     with pytest.raises(FieldError):
         one.associations = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    "name", ["evicted", "filtered", "query_redacted", "never_record:credential", "never_record_rule:x"]
+)
+def test_what_the_library_counts_cannot_be_forged(store: RecordingStore, name: str) -> None:
+    counters = OpsNote.counters(agent_id="a")
+    with pytest.raises(QueryError, match="library"):
+        counters.increment(name, -5)
+    assert counters.read(name) == 0
+    assert counters.increment(f"my {name}") == 1
+    with pytest.raises(QueryError):
+        counters.increment("mine", 2**70)
+
+
+def test_every_counter_of_the_library_is_reserved() -> None:
+    from omoide.mixins import never_record, write_filter
+    from omoide.ops import counters, search
+
+    assert {write_filter.COUNTER, search.QUERY_REDACTED} <= set(counters.OURS)
+    assert {never_record._REASON_COUNTER, never_record._RULE_COUNTER} == set(counters.OUR_PREFIXES)

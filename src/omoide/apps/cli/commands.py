@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from omoide.apps.cli.output import give
-from omoide.apps.cli.target import DEFAULT_MODEL, model_at, opened, partition_of
+from omoide.apps.cli.target import DEFAULT_MODEL, model_at, named, opened, partition_of
 
 app = typer.Typer(
     name="omoide",
-    help="Memory for agents on Redis or Valkey.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 Url = Annotated[
@@ -33,10 +33,26 @@ Partition = Annotated[
     list[str] | None,
     typer.Option("--partition", metavar="NAME=VALUE", help="A partition field, where there are several."),
 ]
-ModelPath = Annotated[str, typer.Option("--model", metavar="MODULE:CLASS", help="Model to use.")]
-ModelName = Annotated[
-    str | None, typer.Option("--model", metavar="NAME", help="Only partitions of this model.")
-]
+_MODEL = "The model, module:Class; status, doctor and prune take the name it is stored under as well."
+ModelPath = Annotated[str, typer.Option("--model", metavar="MODEL", help=_MODEL)]
+ModelName = Annotated[str | None, typer.Option("--model", metavar="MODEL", help=_MODEL)]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from omoide.__about__ import __version__
+
+        print(f"omoide {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def omoide(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Memory for agents on Redis or Valkey."""
 
 
 @app.command()
@@ -64,7 +80,7 @@ def status(
     from omoide.apps.cli import upkeep
 
     with opened(url, namespace) as connection:
-        return give(upkeep.status(connection, model), as_json=as_json)
+        return give(upkeep.status(connection, named(model)), as_json=as_json)
 
 
 @app.command()
@@ -78,7 +94,7 @@ def doctor(
     from omoide.apps.cli import upkeep
 
     with opened(url, namespace) as connection:
-        return give(upkeep.doctor(connection, model), as_json=as_json)
+        return give(upkeep.doctor(connection, named(model)), as_json=as_json)
 
 
 @app.command()
@@ -118,7 +134,7 @@ def prune(
     from omoide.apps.cli import upkeep
 
     with opened(url, namespace):
-        return give(upkeep.prune(model, dry_run=dry_run), as_json=as_json)
+        return give(upkeep.prune(named(model), dry_run=dry_run), as_json=as_json)
 
 
 @app.command()
@@ -160,9 +176,13 @@ def recall(
         int | None, typer.Option("--max-tokens", metavar="N", min=0, help="Most tokens of the block.")
     ] = None,
     format: Annotated[
-        str,
-        typer.Option("--format", metavar="FORMAT", help="Of the block: content, structured, xml or natural."),
-    ] = "content",
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="Print the block for a prompt: content, structured, xml or natural.",
+        ),
+    ] = None,
     fallback: Annotated[
         str | None,
         typer.Option("--fallback", metavar="NAME", help="recent: the newest memories when none matches."),

@@ -9,7 +9,6 @@ user's data is never touched. It is removed at the end unless it is to be kept.
 
 from __future__ import annotations
 
-import logging
 import secrets
 import shutil
 import string
@@ -22,7 +21,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from omoide.apps.cli.conversation import CHANGED, CONVERSATION, OUTDATED, QUESTIONS, Question
-from omoide.apps.cli.output import FAILED, Answer, shown, table
+from omoide.apps.cli.output import FAILED, Answer, shown, silenced, table
 from omoide.errors import PolicyError, QueryError, StoreError
 
 if TYPE_CHECKING:
@@ -33,6 +32,11 @@ MARK = ".omoide-demo"
 AGENT = "kawa-team"
 NEIGHBOUR = "next-door"
 WARM_RECALLS = 100
+
+NEXT = (
+    'What next: omoide retain "Deploys are on Tuesdays" --agent ada; omoide recall deploys --agent ada;'
+    " then docs/tutorial.md"
+)
 
 
 def demo(folder: Path | None = None, *, keep: bool = False) -> Answer:
@@ -46,7 +50,7 @@ def demo(folder: Path | None = None, *, keep: bool = False) -> Answer:
         CapabilityError: this platform has no embedded server.
     Cost: a few seconds, half of it starting and stopping a server twice.
     """
-    with _place(folder, keep) as where, _quiet():
+    with _place(folder, keep) as where, silenced("omoide.never_record"):
         facts = _first_life(f"embedded://{where}") | _second_life(f"embedded://{where}")
         facts["folder"] = str(where) if keep else None
     good = all(
@@ -213,18 +217,6 @@ def _place(folder: Path | None, keep: bool) -> Iterator[Path]:
             shutil.rmtree(where)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the log line of the refused credential: the demo tells of it itself."""
-    log = logging.getLogger("omoide.never_record")
-    level = log.level
-    log.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
-
-
 def _told(facts: dict[str, Any]) -> str:
     """The run in plain words."""
     stored, warm, feedback = facts["stored"], facts["warm_recall"], facts["feedback"]
@@ -239,8 +231,9 @@ def _told(facts: dict[str, Any]) -> str:
         "",
         "2. Questions, and the memory that comes back first:",
         table(questions, indent="   "),
-        f"   A warm recall takes {warm['round_trips']:g} round trip and {warm['p50_ms']} ms"
-        f" (p50 of {warm['recalls']}).",
+        "   A score orders the answers of one question; it does not compare questions.",
+        f"   Ranking and fetching takes {warm['round_trips']:g} round trip and {warm['p50_ms']} ms once warm"
+        f" (p50 of {warm['recalls']}, track=False); noting a delivery is one round trip more.",
         "",
         f"3. {feedback['question']} It was told twice. Before feedback:",
         *_ranking(feedback["before"]),
@@ -257,9 +250,9 @@ def _told(facts: dict[str, Any]) -> str:
         f"6. The server is stopped and started again: {restart['memories']} memories, the same answer"
         f" first, {restart['ms']:.0f} ms.",
     ]
+    lines += ["", NEXT]
     if facts["folder"]:
         lines += [
-            "",
             f"Kept in {facts['folder']}: omoide list --agent {AGENT} --url embedded://{facts['folder']}",
         ]
     return "\n".join(lines)

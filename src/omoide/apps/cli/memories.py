@@ -7,10 +7,11 @@ recall    ContextAssembler.assemble          list      Model.query.filter(...).a
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from omoide.apps.cli.output import FAILED, Answer, shown
+from omoide.apps.cli.output import FAILED, Answer, shown, silenced
 from omoide.apps.cli.target import split_pair, text_field, value_of
 from omoide.errors import QueryError
 from omoide.model.instance import id_of, spec_of
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from omoide.ops.model import Model
 
 STDIN = "-"
+CONTENT = "content"
+
+_LEFT_OUT = {"over_budget": "beyond --max-tokens", "no_room": "beyond --max-tokens"}
+"""Why a memory is not in the block, where the reason's own name says too little."""
 
 
 def retain(
@@ -28,20 +33,21 @@ def retain(
     """Store one memory.
 
     Args:
-        text: What to remember; `-` reads stdin.
+        text: What to remember; `-` reads stdin, without its last line break.
         values: Further fields, NAME=VALUE.
         tags: For the model's `tags` field.
     Cost: one round trip.
     """
     spec = spec_of(model)
-    given: dict[str, Any] = {text_field(spec): sys.stdin.read() if text == STDIN else text, **partition}
+    given: dict[str, Any] = {text_field(spec): _read() if text == STDIN else text, **partition}
     for pair in values:
         name, value = split_pair(pair, "--set")
         given[name] = value_of(spec, name, value)
     if tags:
         given["tags"] = set(tags)
     instance = model(**given)
-    outcome = instance.save()
+    with silenced("omoide.never_record"):
+        outcome = instance.save()
     data = {
         "stored": outcome.stored,
         "id": outcome.id if outcome else None,
@@ -50,13 +56,18 @@ def retain(
         "created": outcome.created,
         "evicted": outcome.evicted,
         "duplicate_of": outcome.duplicate_of,
-        "terms_left_out": outcome.left_out,
+        "left_out": outcome.left_out,
     }
     if not outcome:
         return Answer(data, code=FAILED, notes=(f"omoide: not stored: {outcome.reason}",))
     notes = [f"{outcome.left_out} distinct terms are stored but not indexed"] if outcome.left_out else []
     notes += [f"{outcome.evicted} memories beyond the cap were erased for good"] if outcome.evicted else []
     return Answer(data, id_of(instance), notes=tuple(notes))
+
+
+def _read() -> str:
+    """Stdin, without the line break that ends it."""
+    return sys.stdin.read().removesuffix("\n").removesuffix("\r")
 
 
 def recall(
@@ -66,7 +77,7 @@ def recall(
     *,
     limit: int,
     max_tokens: int | None,
-    format: str,
+    format: str | None,
     fallback: str | None,
     explain: bool,
     deliver: bool,
@@ -74,13 +85,19 @@ def recall(
     """Rank the memories of a partition for a query.
 
     Args:
+        format: Print the block for a prompt in this format, instead of one line a memory.
         deliver: Count it as given to a prompt; the answer then has the turn id for outcomes.
     Cost: one or two round trips, one more with `deliver`.
     """
     from omoide.context import ContextAssembler
 
     assembler = ContextAssembler(
-        model, max_items=limit, max_tokens=max_tokens, format=format, fallback=fallback, track=deliver
+        model,
+        max_items=limit,
+        max_tokens=max_tokens,
+        format=CONTENT if format is None else format,
+        fallback=fallback,
+        track=deliver,
     )
     result = assembler.assemble(query, explain=explain, **partition)
     data = {
@@ -92,7 +109,9 @@ def recall(
         "turn_id": result.turn_id,
         "metadata": dict(result.metadata),
     }
-    return Answer(data, _ranked(result), notes=_notes(result))
+    shown_as = [_ranked(result)] if format is None or explain else []
+    block = [result.formatted] if format is not None and result.formatted else []
+    return Answer(data, "\n\n".join((*block, *shown_as)), notes=_notes(result))
 
 
 def _ranked(result: AssemblyResult) -> str:
@@ -105,9 +124,16 @@ def _ranked(result: AssemblyResult) -> str:
 
 
 def _notes(result: AssemblyResult) -> tuple[str, ...]:
+    told = result.metadata
     notes = []
-    if not result.items:
+    if not told["considered"]:
         notes.append("nothing matches")
+    if told["dropped"]:
+        reasons = Counter(_LEFT_OUT.get(reason, reason) for _, reason in told["dropped"])
+        why = ", ".join(f"{number} {reason}" for reason, number in sorted(reasons.items()))
+        notes.append(f"{len(told['dropped'])} of {told['considered']} memories were left out: {why}")
+    if told["cut"]:
+        notes.append("the first memory is cut short in the block")
     if result.metadata.get("fallback_used"):
         notes.append(f"no memory matches: these are the most {result.metadata['fallback_used']} ones")
     if result.metadata.get("query_redacted"):

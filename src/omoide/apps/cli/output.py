@@ -7,8 +7,10 @@ stderr   progress, notes, and an error as one line with a hint
 from __future__ import annotations
 
 import json
+import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -52,6 +54,18 @@ def fail(message: str, hint: str, code: int, *, as_json: bool, kind: str) -> int
     if as_json:
         print(json.dumps({"error": {"type": kind, "message": line, "hint": hint}}, ensure_ascii=False))
     return code
+
+
+@contextmanager
+def silenced(name: str) -> Iterator[None]:
+    """Without the warnings of a logger, where the answer tells the same."""
+    log = logging.getLogger(name)
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def say(line: str) -> None:

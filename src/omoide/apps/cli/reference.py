@@ -14,18 +14,18 @@ WIDTH = 88
 _OPENING = """\
 # Command line
 
-`omoide VERB --help` shows what is printed here. Every verb is a thin face of the library: the
-right column of the table is its Python twin.
+`omoide VERB --help`, or `-h`, shows what is printed here; `omoide --version` prints the version.
+Every verb is a thin face of the library: the right column of the table is its Python twin.
 
 """
 
 _TWINS = {
     "demo": "omoide.apps.cli.demo.demo",
     "status": "omoide.status",
-    "doctor": "omoide.ops.upkeep.doctor",
-    "reindex": "omoide.ops.reindex.reindex",
-    "prune": "omoide.ops.upkeep.prune",
-    "scan": "omoide.ops.screening.scan_memories",
+    "doctor": "omoide.doctor",
+    "reindex": "omoide.reindex",
+    "prune": "omoide.prune",
+    "scan": "omoide.scan_memories",
     "recall": "omoide.ContextAssembler.assemble",
     "retain": "omoide.Model.save",
     "forget": "omoide.Model.delete_many, omoide.Model.delete_partition",
@@ -44,7 +44,7 @@ JSON object, also when something went wrong: `{"error": {"type", "message", "hin
 | --- | --- |
 | 0 | done |
 | 1 | the store failed, or the answer is a bad one: a divergence, a refused memory, an id that was not there |
-| 2 | the call cannot be meant: unknown option, model or partition, a value that breaks a rule |
+| 2 | the call cannot be meant: unknown option, model or partition, bad URL, a value that breaks a rule |
 """
 
 
@@ -65,7 +65,7 @@ def verbs() -> tuple[str, ...]:
 def help_of(name: str) -> str:
     """What `omoide NAME --help` prints, 88 columns wide."""
     command = typer.main.get_group(app)
-    outer = typer.Context(command, info_name="omoide")
+    outer = typer.Context(command, info_name="omoide", **command.context_settings)
     verb = command.get_command(outer, name)
     if verb is None:
         raise LookupError(name)

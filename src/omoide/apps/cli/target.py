@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from omoide.errors import QueryError
+from omoide.errors import QueryError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,9 +26,19 @@ DEFAULT_MODEL = "omoide.recipes:DefaultMemory"
 
 @contextmanager
 def opened(url: str | None, namespace: str | None, *, reader: str = "server") -> Iterator[Connection]:
-    """A connection for one call, ranked by the server: a single recall then needs no numpy."""
-    from omoide.connection import connect
+    """A connection for one call, ranked by the server: a single recall then needs no numpy.
 
+    Raises:
+        QueryError: the URL cannot be read.
+    """
+    from omoide.connection import connect
+    from omoide.settings import store_url
+    from omoide.stores.redis.url import parse_url
+
+    try:
+        parse_url(url or store_url() or "embedded://")
+    except StoreError as error:
+        raise QueryError(str(error), hint=error.hint) from None
     with connect(url, namespace=namespace, reader=reader) as connection:
         yield connection
 
@@ -59,6 +69,11 @@ def model_at(path: str) -> type[Model]:
         raise QueryError(f"{module_name!r} has no model {class_name!r}", hint="write it as module:Class")
     spec_of(found)
     return found
+
+
+def named(model: str | None) -> type[Model] | str | None:
+    """A model for a verb that needs no class: `module:Class` is imported, a name stays a name."""
+    return model_at(model) if model is not None and ":" in model else model
 
 
 def partition_of(model: type[Model], agent: str | None, pairs: Sequence[str] = ()) -> dict[str, Any]:
@@ -94,23 +109,31 @@ def split_pair(pair: str, option: str) -> tuple[str, str]:
 
 
 def value_of(spec: ModelSpec, name: str, text: str) -> Any:
-    """A field's value from its text: as it is for text, ISO 8601 for instants, else JSON.
+    """A field's value from its text: ISO 8601 for instants, else JSON or as it is.
 
     Raises:
-        QueryError: no such field, or not a value of it.
+        QueryError: no such field, or no instant.
+        FieldError: not a value of the field; it names the rule.
     """
     field = spec.fields.get(name)
     if field is None:
         raise QueryError(f"{spec.name} has no field {name!r}", hint=f"fields: {', '.join(spec.fields)}")
-    try:
-        if field.timed:
+    if field.timed:
+        try:
             return datetime.fromisoformat(text)
-        if field.textual or name in (*spec.partition_by, spec.id_field):
-            return text
-        return json.loads(text)
+        except ValueError:
+            raise QueryError(
+                f"{spec.name}.{name}: must be an ISO 8601 instant with a time zone",
+                hint=f"for example {name}=2026-03-02T09:00:00+09:00",
+            ) from None
+    if field.textual or name in (*spec.partition_by, spec.id_field):
+        return text
+    try:
+        value = json.loads(text)
     except ValueError:
-        wanted = "an ISO 8601 instant" if field.timed else "JSON"
-        raise QueryError(f"{name} is not {wanted}") from None
+        value = text
+    field.verify(field.coerce(value), spec.name)
+    return value
 
 
 def text_field(spec: ModelSpec) -> str:

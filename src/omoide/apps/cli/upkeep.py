@@ -1,8 +1,11 @@
 """Verbs on the whole store.
 
-status    omoide.status               reindex   omoide.ops.reindex.reindex
-doctor    omoide.ops.upkeep.doctor    prune     omoide.ops.upkeep.prune
+status    omoide.status    reindex   omoide.reindex
+doctor    omoide.doctor    prune     omoide.prune
 stop      omoide.stores.embedded.stop
+
+A name of which nothing is stored is a slip of the pen, and an error here: "all sound" or "0 erased" would
+hide it.
 """
 
 from __future__ import annotations
@@ -19,17 +22,18 @@ from omoide.model.instance import spec_of
 if TYPE_CHECKING:
     from omoide.connection import Connection
     from omoide.ops.model import Model
-    from omoide.ops.upkeep import Health
+    from omoide.ops.upkeep import Health, Named
 
 EMBEDDED = "embedded://"
 SAFE_POLICY = "noeviction"
 
 
-def status(connection: Connection, model: str | None) -> Answer:
+def status(connection: Connection, model: Named) -> Answer:
     """What is stored. Cost: scans the keys of every primary."""
     from omoide.connection import status as read
 
     data = read(model)
+    _check_stored(model, data["partitions"])
     server = data["server"]
     lines = [
         f"{data['url']}  namespace {data['namespace']}",
@@ -55,7 +59,7 @@ def status(connection: Connection, model: str | None) -> Answer:
     return Answer(data, "\n".join(lines))
 
 
-def doctor(connection: Connection, model: str | None) -> Answer:
+def doctor(connection: Connection, model: Named) -> Answer:
     """Compare every index with its records; exit code 1 when one says something else. Read only.
 
     Cost: all bytes of all partitions, one partition at a time; for quiet partitions.
@@ -67,6 +71,7 @@ def doctor(connection: Connection, model: str | None) -> Answer:
     meter = Meter("checked")
     found = examine(model, progress=meter)
     meter.close()
+    _check_stored(model, found)
     warnings = _warnings(server, found)
     data = {
         "sound": all(one.sound for one in found),
@@ -172,15 +177,26 @@ def reindex(models: Sequence[type[Model]], agent: str | None, *, everything: boo
     return Answer({"reindexed": done, "unknown": left}, text, FAILED if left else 0, notes)
 
 
-def prune(model: str | None, *, dry_run: bool) -> Answer:
+def prune(model: Named, *, dry_run: bool) -> Answer:
     """Erase every expired record. Cost: a round trip per 64 of them."""
+    from omoide.ops import port
+    from omoide.ops.request import Partitions
+    from omoide.ops.upkeep import name_of
     from omoide.ops.upkeep import prune as erase
 
+    if isinstance(model, str):
+        _check_stored(model, port.current().store.execute(Partitions(name_of(model))))
     meter = Meter("pruned")
     gone = erase(model, dry_run=dry_run, progress=meter)
     meter.close()
     text = f"{gone} expired records" + (" would go" if dry_run else " erased")
     return Answer({"pruned": gone, "dry_run": dry_run}, text)
+
+
+def _check_stored(model: Named, found: Sequence[object]) -> None:
+    """Refuse a name that no stored partition has; of a class there may be nothing yet."""
+    if isinstance(model, str) and not found:
+        raise QueryError(f"no partition of a model {model!r} is stored", hint="`omoide status` lists them")
 
 
 def stop(folder: Path | None) -> Answer:

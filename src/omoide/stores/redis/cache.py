@@ -241,9 +241,14 @@ class Partition:
         self.vocabulary = Known(self.gen, self.columns.next, words)
         return words
 
-    def take_list(self, term: str, df: int, data: bytes, *, upto: int, as_of: int) -> None:
-        """Bring one list up to row `upto` and write `as_of`."""
+    def take_list(self, term: str, df: int, data: bytes, *, since: int, upto: int, as_of: int) -> None:
+        """Bring one list up to row `upto` and write `as_of`, by its postings above row `since`.
+
+        One that was dropped after that was asked for lacks what came before: it stays unknown.
+        """
         held = self.held(term) or Postings()
+        if held.since < since:
+            return
         before = held.count
         if data:
             held.add(data)
@@ -334,12 +339,12 @@ class Partition:
                     self._drop_word(term, held)
 
     def _drop_word(self, term: str, held: Postings) -> None:
-        """Forget a list and its word. Where it may hold more, no longer every absent list is empty."""
-        del self.terms[term]
-        self.postings_held -= held.count
-        if held.df > 0 or held.as_of < self.floor:
+        """Forget a list. One that is known to be empty takes its word along; else all is asked anew."""
+        self.replace_list(term, None)
+        if held.as_of < self.floor:
             self.known_since = self.known_as_of = 0
-        if self.vocabulary is not None:
+            self.vocabulary = None
+        elif self.vocabulary is not None:
             self.vocabulary.words.discard(term)
 
 

@@ -296,7 +296,8 @@ def _apply(
             partition.floor = v
         partition.v, partition.n, partition.sdl, partition.log = v, n, int(sdl), log
         partition.clock_offset = now_ms - int(time.time() * 1000)
-    _apply_lists(partition, names, reply[13], following, v)
+    asked = plan["since"] if plan["gen"] == gen.decode() else [0] * len(names)
+    _apply_lists(partition, names, asked, reply[13], following, v)
     if reply[15] and fetched.complete and partition.known_since == 0:
         _apply_vocabulary(partition, reply[15], following, v)
     if fetched.complete:
@@ -327,11 +328,17 @@ def _apply_columns(partition: Partition, first: int, reply: list[Any]) -> None:
 
 
 def _apply_lists(
-    partition: Partition, names: Sequence[str], lists: list[Any], following: int, v: int
+    partition: Partition,
+    names: Sequence[str],
+    asked: Sequence[int],
+    lists: list[Any],
+    following: int,
+    v: int,
 ) -> None:
-    for place, name in enumerate(names):
+    for place, (name, since) in enumerate(zip(names, asked, strict=True)):
         if 2 * place < len(lists):
-            partition.take_list(name, lists[2 * place], lists[2 * place + 1], upto=following - 1, as_of=v)
+            df, data = lists[2 * place : 2 * place + 2]
+            partition.take_list(name, df, data, since=since, upto=following - 1, as_of=v)
 
 
 def _apply_vocabulary(partition: Partition, flat: list[bytes], following: int, v: int) -> None:

@@ -139,7 +139,7 @@ class Lookup:
     def top(self, request: Top) -> Handler[tuple[Record, ...]]:
         """The first of the decay order; damaged records are left out.
 
-        Cost: one round trip, and one per 4,096 further rows that have to be looked at. With filters, one to
+        Cost: one round trip, and one per 2,048 further rows that have to be looked at. With filters, one to
         validate, one per 1,000 places and one for the records.
         """
         head, wanted = self.keys.head(request.scope), request.limit

@@ -81,12 +81,13 @@ class StaticOrder:
     def _choose(self, gen: bytes, rows: set[int], limit: int) -> Handler[list[int] | None]:
         """The first of these rows, in order; None when rows were renumbered or the cache let go of them."""
         best: dict[int, Rank] = {}
-        place, passed = b"", 0
+        place, passed, now_ms = b"", 0, 0
         while True:
             reply = yield from answer(Call("order", self.head, (place, passed, STRETCH)))
             if reply[0] != gen:
                 return None
-            _, now_ms, peak, flat = reply
+            _, clock, peak, flat = reply
+            now_ms = now_ms or clock  # one instant for all, or equal records would differ
             pairs = [(int(flat[at]), flat[at + 1]) for at in range(0, len(flat), 2)]
             ranks = self._ranks(gen, ((row, float(z)) for row, z in pairs if row in rows), now_ms)
             if ranks is None:

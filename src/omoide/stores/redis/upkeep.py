@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from omoide.errors import StoreError
+from omoide.errors import CorruptRecordError, StoreError
 from omoide.ops.request import (
     BeginReindex,
     Check,
@@ -27,6 +28,7 @@ from omoide.stores.redis.keys import Keys
 
 LEASE_MS = 600_000
 _SAMPLE = 256
+_LOG = logging.getLogger("omoide")
 
 
 class Upkeep:
@@ -37,9 +39,21 @@ class Upkeep:
         self.cache = cache
 
     def prune(self, request: Prune) -> Handler[int]:
-        """Cost: one round trip, O(terms of the records that go)."""
-        limit = max(1, min(request.limit, 64))
-        return int((yield from answer(Call("prune", self.keys.head(request.scope), (limit,)))))
+        """Cost: one round trip, O(terms of the records that go).
+
+        A damaged partition is told of and left as it is: it must not keep the others from being pruned.
+        """
+        call = Call("prune", self.keys.head(request.scope), (max(1, min(request.limit, 64)),))
+        (reply,) = yield from send([call])
+        error = failure(reply, call)
+        if isinstance(error, CorruptRecordError) or wrong_type(reply):
+            _LOG.warning(
+                "%s: a damaged partition was not pruned; see `omoide doctor`", request.scope.spec.name
+            )
+            return 0
+        if error is not None:
+            raise error
+        return int(reply)
 
     def describe(self, heads: Sequence[bytes]) -> Handler[tuple[PartitionStatus, ...]]:
         """Status of partitions whose head keys were found. Cost: two round trips per 256.

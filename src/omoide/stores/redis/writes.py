@@ -150,6 +150,7 @@ def _observation(write: Observe) -> dict[str, Any]:
     spec = write.scope.spec
     return {
         **prior(spec),
+        "decays": spec.decay is not None,
         "rate": rate(spec),
         "turn": write.turn,
         "evidence": [
