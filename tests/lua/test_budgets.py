@@ -74,7 +74,7 @@ def test_many_expired_records_hide_none_that_is_left(connection: Connection, key
         before = connection.round_trips
         (found,) = connection.store.execute(Top(scope, 1, weigh_confidence=weigh))
         assert found.id == "fresh"
-        assert connection.round_trips - before == 3  # 2,048 places a call
+        assert connection.round_trips - before == (5 if weigh else 3)  # 2,048 places a call, or 1,024
     (found,) = connection.store.execute(Top(scope, 1, Match(importance=(None, 0.5))))
     assert found.id == "fresh"
     before = connection.round_trips
@@ -233,7 +233,7 @@ def test_every_way_to_the_first_records_is_one_order(
         for one in listed(connection, scope)
     ]
     everything.sort(key=lambda one: decay_rank(one, scope.spec, weigh_confidence=weigh))
-    for limit in (1, 10, 300):
+    for limit in (1, 10, 300, 600):
         ways = (Match(), Match(exact=(("tag", "x"),)), Match(importance=(-1.0, None)))
         for match in ways:
             found = connection.store.execute(Top(scope, limit, match, weigh))

@@ -1,11 +1,12 @@
 -- top: the first records of the decay order
 -- KEYS: head
--- ARGV: limit (at most 1,000), `1` to weigh by confidence, scale in seconds and exponent of a power law (0: none); to go
+-- ARGV: limit (at most 500), `1` to weigh by confidence, scale in seconds and exponent of a power law (0: none); to go
 --   on: what the limit-th best has so far (empty: not so many yet), place (decay order, how many of that order before)
--- Returns: now, gen, rows of the best from that place on, in order, their records as far as 1 MiB of bodies goes (one at
---   least), place to go on from (decay order, how many of it; an empty order at the end)
+-- Returns: now, gen, rows of the best from that place on, in order, the records of the first 250 as far as 1 MiB of bodies
+--   goes (one at least), place to go on from (decay order, how many of it; an empty order at the end)
 -- Cost: O(log N + limit); weighed, O(log N + the records within 22 % of the last one's relevance); by power law, newest
---   first until no older record can enter; at most 2,048 rows looked at
+--   first until no older record can enter; at most 2,048 rows looked at, half as many where each is
+--   weighed
 -- Include: records
 --
 -- relevance x (.8 + .2 confidence) has the same order as z + ln(.8 + .2 confidence), and the second term is at most 0:
@@ -18,7 +19,7 @@ local scale, exponent = tonumber(ARGV[3]), tonumber(ARGV[4])
 local floor, place, passed = tonumber(ARGV[5] or '') or -math.huge, ARGV[6] or '', tonumber(ARGV[7] or 0)
 if not H then return { now, '', {}, {}, '', 0 } end
 check_companions(P, H)
-local PAGE, BUDGET = 256, 2048
+local PAGE, BUDGET = 256, (weigh or exponent > 0) and 1024 or 2048
 
 local function attributes(row)
   local _, confidence, _, base = struct.unpack('<I2I2I4f', redis.call('GETRANGE', P.a, row * 32, row * 32 + 11))
@@ -93,6 +94,7 @@ end
 table.sort(best, before)
 local rows = {}
 for i = 1, math.min(limit, kept) do rows[i] = best[i][1] end
-local records = read_records(P, first_of(rows, fitting(P, rows, BODIES)))
+local first_rows = first_of(rows, 250)
+local records = read_records(P, first_of(first_rows, fitting(P, first_rows, BODIES)))
 if finished then return { now, H.gen, rows, records, '', 0 } end
 return { now, H.gen, rows, records, place, from - redis.call('ZCOUNT', P.d, '(' .. place, '+inf') }

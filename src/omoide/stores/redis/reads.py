@@ -26,7 +26,7 @@ from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
 from omoide.stores.redis.reader import Reader, warn_about_shape
 from omoide.stores.redis.rows import answers, with_the_rest
-from omoide.stores.redis.static import STRETCH, StaticOrder
+from omoide.stores.redis.static import MOST_AT_ONCE, StaticOrder
 
 GET_AT_ONCE = 500
 ATTEMPTS = 16
@@ -139,13 +139,13 @@ class Lookup:
     def top(self, request: Top) -> Handler[tuple[Record, ...]]:
         """The first of the decay order; damaged records are left out.
 
-        Cost: one round trip, and one per 2,048 further rows that have to be looked at. With filters, one to
-        validate, one per 1,000 places and one for the records.
+        Cost: one round trip, and one per 2,048 further rows that have to be looked at (1,024 where each
+        is weighed), one more beyond 250 records. With filters, or beyond 500, one to validate, one per 1,000 places and one for the records.
         """
         head, wanted = self.keys.head(request.scope), request.limit
         order = StaticOrder(self.reader, head, request.scope, request.weigh_confidence)
         for _ in range(ATTEMPTS):
-            if request.match == EVERYTHING and wanted <= STRETCH:
+            if request.match == EVERYTHING and wanted <= MOST_AT_ONCE:
                 found = yield from order.first(wanted)
             else:
                 found = yield from order.first_that_match(wanted, request.match)

@@ -25,6 +25,8 @@ from omoide.stores.redis.reader import Reader
 from omoide.stores.redis.rows import read_rows, with_the_rest
 
 STRETCH = 1000
+MOST_AT_ONCE = 500
+"""Records that `top` ranks in one call; more are ranked from the columns."""
 
 Rank = tuple[float, ...]
 """Least first; its first part is the key, negated."""
@@ -158,4 +160,4 @@ def _power_law(scope: Scope) -> tuple[float, float]:
     return power_scale(decay.half_life, decay.exponent), decay.exponent
 
 
-__all__ = ["STRETCH", "StaticOrder"]
+__all__ = ["MOST_AT_ONCE", "StaticOrder"]
