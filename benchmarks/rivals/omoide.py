@@ -52,7 +52,7 @@ def answered(result: Any) -> Any:
 
 
 class OmoideStore:
-    operations = ("save", "recall", "recall_cold", "observe", "delete", "decay_top")
+    operations = ("save", "recall", "recall_noted", "recall_cold", "observe", "delete", "decay_top")
     served = True
 
     def open(self, url: str) -> None:
@@ -62,7 +62,9 @@ class OmoideStore:
         self._url = url
         self._model = memory_model()
         self._connection = omoide.connect(url)
-        self._assembler = omoide.ContextAssembler(self._model, max_items=RECALLED, max_tokens=TOKENS)
+        options = {"max_items": RECALLED, "max_tokens": TOKENS}
+        self._assembler = omoide.ContextAssembler(self._model, track=False, **options)
+        self._noting = omoide.ContextAssembler(self._model, **options)
         self._witness = omoide.ContextAssembler(self._model, max_items=OBSERVED, max_tokens=TOKENS)
         self._memory = SubconsciousMemory(agent_id=AGENT, model=self._model)
 
@@ -90,6 +92,9 @@ class OmoideStore:
 
     def recall(self, query: str) -> Any:
         return answered(self._assembler.assemble(query, agent_id=AGENT))
+
+    def recall_noted(self, query: str) -> Any:
+        return answered(self._noting.assemble(query, agent_id=AGENT))
 
     def witness(self, query: str) -> Any:
         return answered(self._witness.assemble(query, agent_id=AGENT))

@@ -56,6 +56,9 @@ class Store(Protocol):
     def save(self, text: str) -> Any:
         """Store one text; returns what `delete` takes."""
 
+    def recall_noted(self, query: str) -> Any:
+        """Recall, and note in the store what was given to the prompt."""
+
     def recall(self, query: str) -> Any:
         """Assemble at most RECALLED memories for a prompt."""
 

@@ -26,7 +26,7 @@ from benchmarks.rivals import MissingSystemError, Store
 from benchmarks.server import Server
 from benchmarks.speed.measure import Run, Sample, Trips, measure, summarize
 
-OPERATIONS = ("recall", "recall_cold", "decay_top", "observe", "save", "delete")
+OPERATIONS = ("recall", "recall_noted", "recall_cold", "decay_top", "observe", "save", "delete")
 REBUILDS = 5
 HANDFUL = 64
 
@@ -199,6 +199,8 @@ def _prepare(contestant: Contestant, operation: str, query: str, text: str) -> C
         return lambda: store.observe(recalled)
     if operation == "decay_top":
         return store.decay_top
+    if operation == "recall_noted":
+        return lambda: store.recall_noted(query)
     if operation == "recall_cold":
         store.cool()
     return lambda: store.recall(query)

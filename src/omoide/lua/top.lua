@@ -5,14 +5,13 @@
 -- Returns: now, gen, rows of the best from that place on, in order, the records of the first 250 as far as 1 MiB of bodies
 --   goes (one at least), place to go on from (decay order, how many of it; an empty order at the end)
 -- Cost: O(log N + limit); weighed, O(log N + the records within 22 % of the last one's relevance); by power law, newest
---   first until no older record can enter; at most 2,048 rows looked at, half as many where each is
---   weighed
+--   first until no older record can enter; at most 2,048 rows looked at, half of that where each is weighed
 -- Include: records
 --
 -- relevance x (.8 + .2 confidence) has the same order as z + ln(.8 + .2 confidence), and the second term is at most 0:
 -- once z falls below the limit-th best sum, nothing below can enter. A power law has no static order: `d` is that of
 -- touching, and with the highest base score there ever was (`peak`) the age alone bounds what is to come.
--- Ties go by decay order, then time, then row, the later first; `reads.py` orders in the same way.
+-- Ties go by decay order, then time, then row, the later first; `stores/redis/static.py` orders in the same way.
 local H = read_head(P)
 local now, limit, weigh = clock(), tonumber(ARGV[1]), ARGV[2] == '1'
 local scale, exponent = tonumber(ARGV[3]), tonumber(ARGV[4])

@@ -139,8 +139,9 @@ class Lookup:
     def top(self, request: Top) -> Handler[tuple[Record, ...]]:
         """The first of the decay order; damaged records are left out.
 
-        Cost: one round trip, and one per 2,048 further rows that have to be looked at (1,024 where each
-        is weighed), one more beyond 250 records. With filters, or beyond 500, one to validate, one per 1,000 places and one for the records.
+        Cost: one round trip, and one per 2,048 further rows that have to be looked at (1,024 where each is
+        weighed), one more beyond 250 records. With filters, or beyond 500 records: one to validate, one
+        per 1,000 places and one for the records.
         """
         head, wanted = self.keys.head(request.scope), request.limit
         order = StaticOrder(self.reader, head, request.scope, request.weigh_confidence)
