@@ -12,7 +12,6 @@ from benchmarks import retrieval, rivals, speed
 from benchmarks.retrieval.metrics import NAMES
 from benchmarks.rivals import Turn
 from benchmarks.rivals.rank_bm25 import tokens
-from benchmarks.speed.suite import OPERATIONS
 
 COLUMNS = ["size", "operation", "system", "server_cpu_us", "client_cpu_us", "wall_p50_us", "wall_p99_us"]
 COLUMNS += ["round_trips", "bytes_per_document"]
@@ -115,7 +114,7 @@ def test_speed_json_is_one_object_with_the_contracts_columns(capsys: pytest.Capt
     assert all(list(row) == COLUMNS for row in document["runs"])
     rows = {(row["size"], row["operation"], row["system"]) for row in document["runs"]}
     assert rows == {
-        (size, operation, name) for size in (30, 60) for operation in OPERATIONS for name in ("a", "b")
+        (size, operation, name) for size in (30, 60) for operation in Pile.operations for name in ("a", "b")
     }
     assert "loaded" in captured.err
 
@@ -124,7 +123,7 @@ def test_speed_json_is_one_object_with_the_contracts_columns(capsys: pytest.Capt
 def test_speed_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
     assert speed.main(["--sizes", "20", "--systems", "a", "--queries", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 + len(OPERATIONS)
+    assert len(lines) == 2 + len(Pile.operations)
     assert all(line.startswith("| ") and line.endswith(" |") for line in lines)
 
 
