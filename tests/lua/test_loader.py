@@ -177,7 +177,7 @@ def test_read_verbs_run_where_writes_are_refused(
         "order": ("", 0, 10),
         "page": (0, 10),
         "place": ("1",),
-        "records": (gen, 1),
+        "records": (gen, 1_048_576, 1),
         "spread": (msgspec.msgpack.encode(spread),),
         "top": (5, 1, 1, 0, "", "", 0),
         "turn": ("none",),

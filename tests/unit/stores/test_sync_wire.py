@@ -56,6 +56,8 @@ def fake_server(serve: Callable[[socket.socket, int], None]) -> Iterator[tuple[s
 
         def one(connection: socket.socket, number: int) -> None:
             with connection, contextlib.suppress(OSError):
+                connection.recv(100)  # who are you?
+                connection.sendall(b"-NOPERM no\r\n")
                 serve(connection, number)
 
         thread = threading.Thread(target=accept, daemon=True)

@@ -31,7 +31,7 @@ from omoide.stores.redis.translate import connection_error, reply_error, server_
         ("CORRUPT :h has no n", CorruptRecordError, ":h"),
         ("CORRUPT secret", CorruptRecordError, "a record"),
         ("ERR secret script: f, on @user_script:12.", ScriptError, "line 12"),
-        ("WRONGTYPE Operation against a key holding secret", ScriptError, "WRONGTYPE"),
+        ("WRONGTYPE Operation against a key holding secret", CorruptRecordError, "another type"),
         ("BADFORMAT secret", ScriptError, "BADFORMAT"),
         ("OOM command not allowed when used memory > 'maxmemory'.", StoreUnavailableError, "memory"),
         ("MISCONF Valkey is configured to save RDB snapshots", StoreUnavailableError, "persist"),

@@ -24,6 +24,7 @@ from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import decode_records, pack_plan
 from omoide.stores.redis.filters import allowed_rows, must, ranges_of
 from omoide.stores.redis.recall import Recall
+from omoide.stores.redis.rows import read_rows
 
 PIECE = 32_768
 MOST_WHOLE = 4_096
@@ -74,7 +75,9 @@ class Reader:
             if records is not None:
                 skip = request.offset if excluded else chosen.skip
                 end = None if request.limit is None else skip + request.limit
-                return tuple(_in_order([r for r in records if r.id not in excluded], request)[skip:end])
+                return tuple(
+                    _in_order([r for r in records if r.id and r.id not in excluded], request)[skip:end]
+                )
         raise StoreUnavailableError("the partition changes faster than it can be read")
 
     def count(self, head: bytes, request: Count) -> Handler[int]:
@@ -211,21 +214,6 @@ class Reader:
                 ):
                     return
                 partition.columns.extend(reply[1], reply[2])
-
-
-def read_rows(head: bytes, scope: Scope, gen: bytes, rows: Sequence[int]) -> Handler[list[Record] | None]:
-    """Records by row, in that order, those that are gone left out; None when rows were renumbered."""
-    calls = [Call("records", head, (gen, *rows[start : start + 1000])) for start in range(0, len(rows), 1000)]
-    replies = yield from send(calls)
-    records: list[Record] = []
-    for call, reply in zip(calls, replies, strict=True):
-        error = failure(reply, call)
-        if error is not None:
-            raise error
-        if not reply:
-            return None
-        records.extend(decode_records(scope.spec, reply[1], reply[0]))
-    return records
 
 
 def warn_about_shape(head: bytes, scope: Scope, fingerprint: bytes) -> None:

@@ -38,7 +38,7 @@ def read_rows(head: bytes, scope: Scope, gen: bytes, rows: Sequence[int]) -> Han
     left = list(rows)
     while left:
         parts = [left[start : start + AT_ONCE] for start in range(0, len(left), AT_ONCE)]
-        replies = yield from answers([Call("records", head, (gen, -MOST_BYTES, *part)) for part in parts])
+        replies = yield from answers([Call("records", head, (gen, MOST_BYTES, *part)) for part in parts])
         left = []
         for part, reply in zip(parts, replies, strict=True):
             if not reply:

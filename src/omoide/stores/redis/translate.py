@@ -100,6 +100,8 @@ def reply_error(error: Exception, *, script: str = "") -> StoreError:
     if code == "CORRUPT":
         part = match[1] if (match := _PART.match(text)) else "a record"
         return CorruptRecordError(f"{part} is not what was written", hint="omoide doctor says more")
+    if code == "WRONGTYPE":
+        return CorruptRecordError("a key is of another type than omoide's", hint="omoide doctor says more")
     if code in _OUTAGES:
         message, hint = _OUTAGES[code]
         return StoreUnavailableError(message, hint=hint)
