@@ -47,14 +47,14 @@ def relevance(base: float, age: Seconds, half_life: Seconds) -> float:
 
 def power_scale(half_life: Seconds, exponent: float) -> Seconds:
     """The time unit of a power law that halves in `half_life`; infinite exponents are no power law."""
-    return half_life / (2.0 ** (1.0 / exponent) - 1.0)
+    return half_life / (math.pow(2.0, 1.0 / exponent) - 1.0)
 
 
 def power_relevance(base: float, age: Seconds, half_life: Seconds, exponent: float) -> float:
     """The base score after `age` seconds of forgetting by a power law; 0.0 for a base score <= 0."""
     if base <= 0.0:
         return 0.0
-    return base * (1.0 + max(0.0, age) / power_scale(half_life, exponent)) ** -exponent
+    return base * math.pow(1.0 + max(0.0, age) / power_scale(half_life, exponent), -exponent)
 
 
 def order_score(base: float, touched: Seconds, half_life: Seconds) -> float:

@@ -54,8 +54,8 @@ class DecayingSortedField(Field[float]):
         seconds = half_life.total_seconds() if isinstance(half_life, timedelta) else half_life
         if seconds is not None and not (isfinite(seconds) and seconds > 0):
             raise ModelError("half_life must be a positive timedelta or number of seconds")
-        if exponent is not None and not (isfinite(exponent) and exponent > 0):
-            raise ModelError("exponent must be a positive number")
+        if exponent is not None and not 0.01 <= exponent <= 100:
+            raise ModelError("exponent must be a number from 0.01 to 100")
         self.half_life = seconds
         self.exponent = exponent
 

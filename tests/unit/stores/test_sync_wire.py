@@ -42,8 +42,10 @@ def server() -> Iterator[ValkeyServer]:
 
 
 @contextlib.contextmanager
-def fake_server(serve: Callable[[socket.socket, int], None]) -> Iterator[tuple[str, list[int]]]:
-    """A TCP server that calls `serve(connection, number)` for each connection."""
+def fake_server(
+    serve: Callable[[socket.socket, int], None], *, greet: bool = True
+) -> Iterator[tuple[str, list[int]]]:
+    """A TCP server that calls `serve(connection, number)` for each connection, once it was asked who it is."""
     seen: list[int] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -56,8 +58,9 @@ def fake_server(serve: Callable[[socket.socket, int], None]) -> Iterator[tuple[s
 
         def one(connection: socket.socket, number: int) -> None:
             with connection, contextlib.suppress(OSError):
-                connection.recv(100)  # who are you?
-                connection.sendall(b"-NOPERM no\r\n")
+                if greet:
+                    connection.recv(100)
+                    connection.sendall(b"-NOPERM no\r\n")
                 serve(connection, number)
 
         thread = threading.Thread(target=accept, daemon=True)
@@ -362,12 +365,14 @@ def test_tls_checks_the_certificate(certificate: tuple[Path, Path]) -> None:
 
     def serve(connection: socket.socket, _number: int) -> None:
         with context.wrap_socket(connection, server_side=True) as secure:
+            secure.recv(100)
+            secure.sendall(b"-NOPERM no\r\n")
             secure.recv(65536)
             secure.sendall(b"$21\r\nredis_version:7.0.0\r\n\r\n-NOPERM no\r\n")
             while secure.recv(100):
                 secure.sendall(b"+PONG\r\n")
 
-    with fake_server(serve) as (url, seen):
+    with fake_server(serve, greet=False) as (url, seen):
         secure_url = url.replace("redis://127.0.0.1", "rediss://localhost")
         with contextlib.closing(SyncWire(f"{secure_url}?ssl_ca_certs={certificate[1]}")) as wire:
             assert wire.call([PING]) == [b"PONG"]
