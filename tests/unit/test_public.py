@@ -179,8 +179,8 @@ def test_an_argument_of_connect_that_cannot_be_meant_is_named(options: dict[str,
 def test_the_timeout_of_the_url_counts_unless_the_call_has_one(store_url: str) -> None:
     from omoide.stores.redis.wire import SyncWire
 
-    def timeout_of(url: str, **options: float) -> float | None:
-        with omoide.connect(url, **options) as connection:
+    def timeout_of(url: str, timeout: float | None = None) -> float | None:
+        with omoide.connect(url, timeout=timeout) as connection:
             wire = connection._store.wire
             assert isinstance(wire, SyncWire)
             return wire.timeout

@@ -45,7 +45,7 @@ def server() -> Iterator[ValkeyServer]:
 def fake_server(
     serve: Callable[[socket.socket, int], None], *, greet: bool = True
 ) -> Iterator[tuple[str, list[int]]]:
-    """A TCP server that calls `serve(connection, number)` for each connection, once it was asked who it is."""
+    """A TCP server that calls `serve(connection, number)` for each connection, once asked who it is."""
     seen: list[int] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
