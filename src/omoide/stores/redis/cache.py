@@ -176,6 +176,7 @@ class Partition:
         self.known_since = self.known_as_of = 0
         self.postings_held = 0
         self.clock_offset = 0
+        self.steady = 0
         self.died = 0
         self.fingerprint = ""
         self.sessions: Sessions | None = None

@@ -178,7 +178,7 @@ class Recall:
             just_read = False  # words of another numbering serve only once the lists are fetched anew
             wanted = sorted(view.wanted) if current else []
             fetched = yield from self._reader.fetch(head, request.scope, asked.names, plan, wanted)
-            trips, tries = trips + 1, tries + 1
+            trips, tries = trips + (1 if fetched is None else fetched.trips), tries + 1
             if fetched is None:
                 about = None if request.about is None else Absence("missing")
                 return SearchReply((), "client", trips, 0, about=about)
