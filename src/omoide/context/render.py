@@ -116,6 +116,8 @@ def _selects(before: str) -> bool:
 
 def disarm(text: str) -> str:
     """Part the characters of tag and template marks (rule 3, plain formats)."""
+    if text.isascii() and "<" not in text and "[" not in text and "|" not in text:
+        return text
     return _MARKS.sub(" ", text)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from omoide.core.accumulator import TermList
-    from omoide.core.columns import Rows
+    from omoide.core.columns import Columns, Rows
     from omoide.core.ranking import Arms
 
     Floats = NDArray[np.float64]
@@ -245,19 +245,24 @@ class Pass:
         return np.where(term.rows[places] == rows, self._table.take(term.codes[places]), 0.0)
 
     def _scores(self, rows: Rows, texts: Floats, fit: Floats | None) -> Floats:
-        import numpy as np
+        dated = None if fit is None else (self._arms.weights.date * self.best_text) * fit
+        return scores_of(rows, texts, self._columns, self._arms, dated)
 
-        arms, columns = self._arms, self._columns
-        weights = arms.weights
-        total = texts
-        if arms.author:
-            total = np.where(columns.column("author")[rows] == arms.author, total * weights.author, total)
-        if fit is not None:
-            total = total + (weights.date * self.best_text) * fit
-        if arms.when:
-            total = np.where(columns.flags[rows] & TIME_CUE, total * weights.cue, total)
-        importance = np.clip(columns.importance[rows].astype(np.float64), 0.0, 1.0)
-        confidence = columns.confidence[rows].astype(np.float64) / CONFIDENCE_STEPS
-        first = (1.0 - weights.importance) + weights.importance * importance
-        scores: Floats = total * first * ((1.0 - weights.confidence) + weights.confidence * confidence)
-        return scores
+
+def scores_of(rows: Rows, texts: Floats, columns: Columns, arms: Arms, dated: Floats | None = None) -> Floats:
+    """float64[n]: final scores of rows of these texts; `dated` is what a date in the query adds."""
+    import numpy as np
+
+    weights = arms.weights
+    total = texts
+    if arms.author:
+        total = np.where(columns.column("author")[rows] == arms.author, total * weights.author, total)
+    if dated is not None:
+        total = total + dated
+    if arms.when:
+        total = np.where(columns.flags[rows] & TIME_CUE, total * weights.cue, total)
+    importance = np.clip(columns.importance[rows].astype(np.float64), 0.0, 1.0)
+    confidence = columns.confidence[rows].astype(np.float64) / CONFIDENCE_STEPS
+    first = (1.0 - weights.importance) + weights.importance * importance
+    scores: Floats = total * first * ((1.0 - weights.confidence) + weights.confidence * confidence)
+    return scores

@@ -31,7 +31,7 @@ from heapq import heappush, heapreplace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from omoide.core.accumulator import TermList, Weighted, add_up, borrow, give_back, known
+from omoide.core.accumulator import TermList, Weighted, add_up, borrow, give_back, known, leading
 from omoide.core.arms.formula import score
 from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
 from omoide.core.bm25 import EXACT_BELOW, term_weight
@@ -122,6 +122,8 @@ def rank(
     plain = arms.links is None and not (arms.dates and arms.weights.date)
     if plain and sum(len(term.rows) for term, _ in weighted) < small:
         return _rank_small(weighted, table, rule, limit, arms)
+    if plain and arms.weights.author >= 1 and arms.weights.cue >= 1:
+        return _rank_plain(weighted, table, rule, limit, arms)
     return _rank_large(weighted, table, rule, limit, arms)
 
 
@@ -186,6 +188,38 @@ def _greatest_gain(arms: Arms) -> float:
     author = arms.weights.author if arms.author else 1.0
     cue = arms.weights.cue if arms.when else 1.0
     return author * cue * (1 + 1e-12)
+
+
+def _rank_plain(weighted: Weighted, table: Sequence[float], rule: Filter, limit: int, arms: Arms) -> Ranked:
+    """Without neighbours and dates a score is its text times factors of which only two can exceed 1."""
+    import numpy as np
+
+    from omoide.core.bounded import scores_of
+
+    columns = rule.columns
+    sums = borrow(columns.next)
+    try:
+        add_up(sums, weighted, table)
+    except IndexError:
+        raise _unknown_row() from None
+    first = leading(sums, 2 * limit + 16)
+    rows = rule.keep(first[sums[first] > 0])
+    scores = scores_of(rows, sums[rows], columns, arms)
+    bar = float(np.partition(scores, -limit)[-limit]) if len(rows) >= limit else 0.0
+    reaching = np.flatnonzero(sums >= bar / _greatest_gain(arms)) if bar > 0 else np.flatnonzero(sums > 0)
+    rows = rule.keep(reaching)
+    texts = sums[rows]
+    scores = scores_of(rows, texts, columns, arms)
+    near = (scores >= bar) & (scores > 0)
+    if int(near.sum()) > limit:
+        near = scores >= np.partition(scores, -limit)[-limit]
+    rows, texts, scores = rows[near], texts[near], scores[near]
+    found = list(
+        zip(scores.tolist(), columns.time[rows].tolist(), rows.tolist(), texts.tolist(), strict=True)
+    )
+    found.sort(reverse=True)
+    give_back(sums, weighted)
+    return _cut(found, limit)
 
 
 def _rank_large(weighted: Weighted, table: Sequence[float], rule: Filter, limit: int, arms: Arms) -> Ranked:
