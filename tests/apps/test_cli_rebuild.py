@@ -12,6 +12,7 @@ import pytest
 import omoide
 from omoide import AutoKeyField, BM25Field, ConfidenceField, KeyField, Model, StringField
 from omoide.connection import Connection
+from omoide.ops import reindex as reindexing
 from omoide.ops.reindex import areindex, rebuild, reindex
 from omoide.ops.request import BeginReindex, CopyRecords
 from omoide.ops.upkeep import aprune, doctor, prune, scope_named
@@ -103,7 +104,7 @@ def test_a_rebuild_that_was_cut_short_is_taken_up(connection: Connection) -> Non
     plan.close()
 
     state = connection.store.execute(BeginReindex(scope))
-    assert state.cursor.rpartition(":")[2] == "256"
+    assert state.cursor.rpartition(":")[2] == str(reindexing.PAGE)
     late = note(agent_id="a", text="written while a rebuild waits")
     late.save()
     first = note.query.filter(agent_id="a").order_by("time").first()
