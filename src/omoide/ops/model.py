@@ -7,7 +7,7 @@ and has an `a` twin of the same signature over the same plan.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from omoide.errors import NotFoundError
 from omoide.model.defaults import Defaults
@@ -46,8 +46,12 @@ class Model(Instance):
     partition: a save erases up to 16 records beyond it, lowest in the decay order, for good.
     """
 
-    class Meta:
-        abstract = True
+    if TYPE_CHECKING:
+        Meta: ClassVar[Any]
+    else:
+
+        class Meta:
+            abstract = True
 
     query = QueryEntry()
 

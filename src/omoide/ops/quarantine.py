@@ -40,7 +40,7 @@ class QuarantinedMemory(Model):
     One partition for each partition screened. It has no text index, so no recall finds it.
     """
 
-    class Meta(Model.Meta):
+    class Meta:
         name = "QuarantinedMemory"
         partition_by = ("source", "place")
 
