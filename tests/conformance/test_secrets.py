@@ -19,11 +19,13 @@ import redis
 import omoide
 from omoide import AutoKeyField, BM25Field, ContextAssembler, DictField, KeyField, Model, NeverRecordMixin
 from omoide.apps.cli.main import main
+from omoide.connection import Connection
 from omoide.errors import PolicyError, StoreUnavailableError
 from omoide.fields import BytesField, ListField, StringField, TagField
 from omoide.mixins.never_record import process_counts
 from omoide.ops.batch import batch
 from omoide.ops.reindex import reindex
+from omoide.privacy import Policy, UserRule
 from omoide.privacy.samples import Maker
 from omoide.recipes import DefaultMemory, SubconsciousMemory
 from omoide.testing import ValkeyServer
@@ -340,3 +342,15 @@ def test_a_counter_that_cannot_be_written_does_not_undo_a_block(
     held = (caplog.text + str(down.value)).lower()
     assert [mark for mark in MARKS if mark.lower() in held] == []
     valkey_server.start()
+
+
+def test_a_query_is_screened_by_the_policy_of_its_model(connection: Connection) -> None:
+    class HouseRules(DefaultMemory):
+        never_record_policy = Policy(rules=(UserRule("house", ("zanzibar-",), r"zanzibar-[0-9]{4}"),))
+
+    assert HouseRules(agent_id="a", content="hello there, friend of the house").save()
+    assert not HouseRules(agent_id="a", content="the code is zanzibar-4711").save()
+    result = ContextAssembler(HouseRules).assemble("hello zanzibar-4711", agent_id="a")
+    assert result.metadata["terms"] == ["hello"]
+    assert result.metadata["query_redacted"] == 1
+    assert len(result.records) == 1

@@ -209,7 +209,11 @@ class ContextAssembler:
             match=conditions.match,
             conditions=conditions,
             question=search.screen(
-                query, self.spec, max_chars=defaults.query_chars, max_terms=defaults.query_terms
+                query,
+                self.spec,
+                max_chars=defaults.query_chars,
+                max_terms=defaults.query_terms,
+                policy=getattr(self.model, "never_record_policy", None),
             ),
             mode=self.mode,
             max_items=self.max_items if max_items is None else _number("max_items", max_items, 1, MOST_ITEMS),

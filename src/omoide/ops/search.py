@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from omoide.core.arms.weights import RankWeights
 from omoide.core.text.cues import PartialDate
@@ -31,6 +32,9 @@ from omoide.ops.request import (
 )
 from omoide.ops.run import Plan
 from omoide.types import Seconds
+
+if TYPE_CHECKING:
+    from omoide.privacy import Policy
 
 QUERY_REDACTED = "query_redacted"
 _OVERLAP = 512
@@ -68,11 +72,13 @@ class Ranking:
     about: Absence | None = None
 
 
-def screen(query: object, spec: ModelSpec, *, max_chars: int, max_terms: int) -> Question:
+def screen(
+    query: object, spec: ModelSpec, *, max_chars: int, max_terms: int, policy: Policy | None = None
+) -> Question:
     """Cut, redact and analyse a query; pure.
 
     The firewall sees a little beyond the cut, so that a secret astride it is recognised. Names are looked for
-    where the model has authors, dates where it has a time.
+    where the model has authors, dates where it has a time. `policy`: the model's own, None for the default.
 
     Raises:
         QueryError: the query is not a string.
@@ -80,7 +86,7 @@ def screen(query: object, spec: ModelSpec, *, max_chars: int, max_terms: int) ->
     """
     if not isinstance(query, str):
         raise QueryError(f"a query is a string, not {type(query).__name__}")
-    redaction = _redact(query[: max_chars + _OVERLAP])
+    redaction = _redact(query[: max_chars + _OVERLAP], policy)
     text = redaction[0][:max_chars]
     terms = spec.text.analyzer.query_terms(text) if spec.text is not None else []
     question = Question(
@@ -108,13 +114,13 @@ def _read_further(question: Question, text: str, spec: ModelSpec) -> Question:
     )
 
 
-def _redact(text: str) -> tuple[str, int]:
+def _redact(text: str, policy: Policy | None) -> tuple[str, int]:
     """A text without what the firewall blocks, and how many spans that took."""
     if not text or text.isspace():
         return "", 0
     from omoide.privacy import redact
 
-    redaction = redact(text)
+    redaction = redact(text, policy=policy)
     return redaction.text, redaction.removed
 
 
