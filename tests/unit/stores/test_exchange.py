@@ -91,13 +91,11 @@ def test_moved_without_a_host_means_the_node_that_was_asked() -> None:
     assert call.moves == [(7, ("b", 3))]
 
 
-def test_ask_goes_to_the_other_node_behind_asking() -> None:
-    call = Call(get("a"))
-    assert call.answer(replies("ASK 7 new:3")) == []
-    (send,) = call.step.sends
-    assert (send.node, send.replies) == (("new", 3), 2)
-    assert send.payload.startswith(b"*1\r\n$6\r\nASKING\r\n*2\r\n$3\r\nGET\r\n")
-    assert call.finish(replies(b"OK", b"1")) == [b"1"]
+def test_ask_is_waited_out_where_the_partition_was() -> None:
+    call = Call(get("a"), get("c"))
+    assert call.answer(replies("ASK 7 new:3", b"1")) == [Pause]
+    assert [(send.node, send.indices) for send in call.step.sends] == [(A, [0])]
+    assert call.finish(replies(b"0")) == [b"0", b"1"]
 
 
 def test_endless_redirections_end() -> None:
@@ -105,7 +103,7 @@ def test_endless_redirections_end() -> None:
 
     def redirect_for_ever() -> None:
         for _ in range(100):
-            call.answer(Outcome([server_reply("ASK 7 new:3")] * call.step.sends[0].replies))
+            call.answer(Outcome([server_reply("MOVED 7 new:3")] * call.step.sends[0].replies))
 
     with pytest.raises(StoreUnavailableError, match="redirecting"):
         redirect_for_ever()

@@ -156,7 +156,6 @@ def join(commands: Sequence[Command], node: Address) -> Send:
     return Send(node, payload, len(commands), list(range(len(commands))))
 
 
-_ASKING: Final[bytes] = pack(("ASKING",))
 _PENDING: Final[Any] = object()
 
 
@@ -205,7 +204,6 @@ class _Call:
         self.todo: list[int] = list(range(len(commands)))
         self.deadline = deadline
         self.patient = patient
-        self.asks: dict[int, Address] = {}
         self.demoted: set[Address] = set()
         self.stale = False
         self.wait = False
@@ -220,38 +218,25 @@ class _Call:
         todo, self.todo = self.todo, []
         self.demoted.clear()
         self.stale = self.wait = False
-        if len(todo) == 1 and not self.asks:
+        if len(todo) == 1:
             index = todo[0]
             return [Send(route(self.commands[index].slot_key), self.packed[index], 1, todo)]
         groups: dict[Address, list[int]] = {}
         for index in todo:
-            node = self.asks.get(index) or route(self.commands[index].slot_key)
-            groups.setdefault(node, []).append(index)
-        sends = [self._send(node, indices) for node, indices in groups.items()]
-        self.asks.clear()
-        return sends
-
-    def _send(self, node: Address, indices: list[int]) -> Send:
-        pieces: list[bytes] = []
-        positions: list[int] = []
-        for index in indices:
-            if index in self.asks:
-                pieces.append(_ASKING)
-                positions.append(-1)
-            pieces.append(self.packed[index])
-            positions.append(index)
-        return Send(node, b"".join(pieces), len(positions), positions)
+            groups.setdefault(route(self.commands[index].slot_key), []).append(index)
+        return [
+            Send(node, b"".join([self.packed[index] for index in indices]), len(indices), indices)
+            for node, indices in groups.items()
+        ]
 
     def take(self, send: Send, outcome: Outcome, moved: Callable[[int, Address], None]) -> None:
         for index, reply in zip(send.indices, outcome.replies, strict=False):
-            if index < 0:
-                continue
             if isinstance(reply, Exception) and self._again(send.node, index, reply, moved):
                 self.todo.append(index)
             else:
                 self.replies[index] = reply
         if outcome.error is not None:
-            rest = [index for index in send.indices[len(outcome.replies) :] if index >= 0]
+            rest = send.indices[len(outcome.replies) :]
             self._lost(outcome, rest)
             self.todo.extend(rest)
         if len(self.todo) > 1:
@@ -260,19 +245,20 @@ class _Call:
     def _again(
         self, node: Address, index: int, reply: Exception, moved: Callable[[int, Address], None]
     ) -> bool:
-        """Whether an error reply says that the command was not executed and may be sent again."""
+        """Whether an error reply says that the command was not executed and may be sent again.
+
+        ASK is waited out and never followed. A partition is one unit of many keys, of which a script
+        names one; the node a slot is moving to would take those that have not arrived for absent. The
+        node it is moving from refuses a script that touches a key which has left.
+        """
         from redis import exceptions as client
 
-        if isinstance(reply, client.AskError):
+        if isinstance(reply, client.MovedError):
             self.redirections += 1
             if self.redirections > MAX_REDIRECTIONS * len(self.commands):
                 raise StoreUnavailableError("the cluster keeps redirecting")
-            target = (reply.host or node[0], int(reply.port))
-            if isinstance(reply, client.MovedError):
-                moved(int(reply.slot_id), target)
-                self.stale = True
-            else:
-                self.asks[index] = target
+            moved(int(reply.slot_id), (reply.host or node[0], int(reply.port)))
+            self.stale = True
             return True
         if isinstance(reply, client.ReadOnlyError):
             now = time.monotonic()
@@ -282,7 +268,7 @@ class _Call:
             self.demoted.add(node)
             self.stale = True
         elif not isinstance(
-            reply, (client.BusyLoadingError, client.ClusterDownError, client.TryAgainError)
+            reply, (client.AskError, client.BusyLoadingError, client.ClusterDownError, client.TryAgainError)
         ) and not str(reply).startswith("BUSY "):
             if isinstance(reply, client.ConnectionError):
                 raise connection_error(reply, "the server")

@@ -65,6 +65,7 @@ _OUTAGES: dict[str, tuple[str, str]] = {
     "LOADING": ("the server is still loading its data", "try again in a moment"),
     "CLUSTERDOWN": ("the cluster is down", "see CLUSTER INFO"),
     "MASTERDOWN": ("the replica has lost its primary", ""),
+    "ASK": ("the slot is being moved", "try again in a moment"),
     "TRYAGAIN": ("the slot is being moved", "try again in a moment"),
     "BUSY": ("a script keeps the server busy", "try again in a moment"),
     "NOAUTH": ("the server wants a user name and password", "put them into the URL"),
