@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from redis.crc import key_slot
 
-from omoide.errors import StoreError, StoreTimeoutError
+from omoide.errors import StoreError, StoreTimeoutError, StoreUnavailableError
 from omoide.stores.redis.awire import AsyncWire
 from omoide.stores.redis.wire import Command, SyncWire
 from omoide.testing import ValkeyCluster, ValkeyServer
@@ -118,15 +118,21 @@ def test_a_slot_in_the_middle_of_its_migration(
 ) -> None:
     wire.call([command("SET", "{move}here", 1, key="{move}")])
     open_migration(*resharded)
-    assert wire.call(
-        [
-            command("GET", "{move}here", key="{move}"),
-            command("INCR", "{move}there", key="{move}"),
-            command("SET", "k1", 1, key="k1"),
-        ]
-    ) == [b"1", 1, b"OK"]
-    target = resharded[2]
-    assert target.command("CLUSTER", "COUNTKEYSINSLOT", resharded[0]) == 1
+    commands = [
+        command("GET", "{move}here", key="{move}"),
+        command("INCR", "{move}there", key="{move}"),
+        command("SET", "k1", 1, key="k1"),
+    ]
+    with pytest.raises(StoreUnavailableError, match="being moved"):
+        wire.call(commands, timeout=0.3)
+    slot, source, target = resharded
+    assert target.command("CLUSTER", "COUNTKEYSINSLOT", slot) == 0
+    over = threading.Timer(0.2, hand_over, (slot, source, target))
+    source.command("MIGRATE", "127.0.0.1", target.port, "{move}here", 0, 5000)
+    over.start()
+    assert wire.call(commands) == [b"1", 1, b"OK"]
+    over.join()
+    assert target.command("CLUSTER", "COUNTKEYSINSLOT", slot) == 2
 
 
 def test_async_has_the_same_answers(
@@ -139,8 +145,11 @@ def test_async_has_the_same_answers(
         assert await wire.call([command("INCR", key, key=key) for key in KEYS]) == [1] * len(KEYS)
         assert wire.round_trips - trips == 3
         open_migration(*resharded)
+        with pytest.raises(StoreUnavailableError, match="being moved"):
+            await wire.call([command("INCR", "{move}new", key="{move}")], timeout=0.3)
+        over = asyncio.get_running_loop().run_in_executor(None, hand_over, *resharded)
         assert await wire.call([command("INCR", "{move}new", key="{move}")]) == [1]
-        hand_over(*resharded)
+        await over
         assert await wire.call([command("INCR", "{move}new", key="{move}")]) == [2]
         assert len(await wire.each_primary(("DBSIZE",))) == 3
 
