@@ -263,36 +263,15 @@ class AsyncWire:
             raise
         channel = _Channel(connection)
         if not sentinel:
-            await self._meet(channel, node)
+            self._traffic.meet(node, await channel.ask(WHO, node))
         if self.target.kind == "sentinel" and not sentinel:
             await self._ask_role(channel, node)
         return channel
 
-    async def _meet(self, channel: _Channel, node: Address) -> None:
-        """Find out whether the process that runs there is the one that did."""
-        replies: list[Any] = []
-        try:
-            await channel.send(pack(WHO))
-            await channel.receive(1, replies)
-        except BaseException as error:
-            await channel.close()
-            if isinstance(error, (OSError, HiredisError)):
-                raise connection_error(error, show_address(node)) from None
-            raise
-        self._traffic.meet(node, replies[0])
-
     async def _ask_role(self, channel: _Channel, node: Address) -> None:
         """A sentinel may still name the old primary; a replica must not pass for one."""
-        replies: list[Any] = []
-        try:
-            await channel.send(pack(("ROLE",)))
-            await channel.receive(1, replies)
-        except BaseException as error:
-            await channel.close()
-            if isinstance(error, (OSError, HiredisError)):
-                raise connection_error(error, show_address(node)) from None
-            raise
-        if isinstance(replies[0], list) and replies[0][0] != b"master":
+        role = await channel.ask(("ROLE",), node)
+        if isinstance(role, list) and role[0] != b"master":
             await channel.close()
             raise StoreUnavailableError(f"{show_address(node)} is no longer the primary")
 
@@ -342,21 +321,17 @@ class AsyncWire:
         raise StoreUnavailableError(f"no node of {self.target.safe_url} answers")
 
     async def _find_primary(self, deadline: Deadline) -> None:
-        question = pack(("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.target.service))
+        question = ("SENTINEL", "GET-MASTER-ADDR-BY-NAME", self.target.service)
         for sentinel, share in shares(list(self.target.addresses), deadline):
-            replies: list[Any] = []
             try:
                 async with asyncio.timeout(share.left()):
                     channel = await self._dial(sentinel, share, sentinel=True)
-                    try:
-                        await channel.send(question)
-                        await channel.receive(1, replies)
-                    finally:
-                        await channel.close()
-            except (StoreError, OSError, HiredisError) as error:
+                    answer = await channel.ask(question, sentinel)
+                    await channel.close()
+            except (StoreError, OSError) as error:
                 _LOG.debug("sentinel %s: %s", show_address(sentinel), type(error).__name__)
                 continue
-            if self._topology.found_primary(replies[0]):
+            if self._topology.found_primary(answer):
                 return
         raise StoreUnavailableError(f"no sentinel knows the primary {self.target.service}")
 
@@ -412,6 +387,19 @@ class _Channel:
             self._poll.register(
                 self._output.get_extra_info("socket").fileno(), hang_up if tls else hang_up | select.POLLIN
             )
+
+    async def ask(self, command: tuple[Argument, ...], node: Address) -> Any:
+        """Reply to a command outside of an exchange; whatever goes wrong closes the channel."""
+        replies: list[Any] = []
+        try:
+            await self.send(pack(command))
+            await self.receive(1, replies)
+        except BaseException as error:
+            await self.close()
+            if isinstance(error, (OSError, HiredisError)):
+                raise connection_error(error, show_address(node)) from None
+            raise
+        return replies[0]
 
     async def send(self, payload: bytes) -> None:
         self._output.write(payload)

@@ -43,14 +43,11 @@ def dial(target: Target, node: Address, deadline: Deadline, *, sentinel: bool = 
         if isinstance(error, StoreError):
             raise
         raise connection_error(error, show_address(node)) from None
-    try:
-        if greeting := list(_greeting(options)):
-            for reply in channel.ask(greeting, deadline):
-                if isinstance(reply, Exception):
-                    raise connection_error(reply, show_address(node)) from None
-    except BaseException:
-        channel.close()
-        raise
+    if greeting := list(_greeting(options)):
+        for reply in channel.ask(greeting, node, deadline):
+            if isinstance(reply, Exception):
+                channel.close()
+                raise connection_error(reply, show_address(node)) from None
     return channel
 
 
@@ -130,14 +127,17 @@ class Channel:
         if self._poll is not None:
             self._poll.register(self._socket, _HANG_UP)
 
-    def ask(self, commands: list[tuple[Argument, ...]], deadline: Deadline) -> list[Any]:
-        """Replies to commands outside of an exchange; trouble comes translated."""
+    def ask(self, commands: list[tuple[Argument, ...]], node: Address, deadline: Deadline) -> list[Any]:
+        """Replies to commands outside of an exchange; whatever goes wrong closes the channel."""
         replies: list[Any] = []
         try:
             self.send(b"".join([pack(command) for command in commands]), deadline)
             self.receive(len(commands), replies, deadline)
-        except (OSError, HiredisError) as error:
-            raise connection_error(error, "the server") from None
+        except BaseException as error:
+            self.close()
+            if isinstance(error, (OSError, HiredisError)):
+                raise connection_error(error, show_address(node)) from None
+            raise
         return replies
 
     def send(self, payload: bytes, deadline: Deadline) -> None:

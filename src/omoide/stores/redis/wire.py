@@ -245,9 +245,6 @@ class SyncWire:
         except (OSError, HiredisError, StoreTimeoutError) as error:
             channel.close()
             outcome.error = connection_error(error, show_address(send.node))
-        except BaseException:
-            channel.close()
-            raise
         else:
             self._idle.setdefault(send.node, []).append(channel)
         self.traffic.add(len(send.payload), channel.received - before)
@@ -270,11 +267,7 @@ class SyncWire:
 
     def _dial(self, node: Address, deadline: Deadline) -> Channel:
         channel = dial(self.target, node, deadline)
-        try:
-            (reply,) = channel.ask([WHO], deadline)
-        except BaseException:
-            channel.close()
-            raise
+        (reply,) = channel.ask([WHO], node, deadline)
         self.traffic.meet(node, reply)
         if self.target.kind == "sentinel":
             self._ask_role(channel, node, deadline)
@@ -282,11 +275,7 @@ class SyncWire:
 
     def _ask_role(self, channel: Channel, node: Address, deadline: Deadline) -> None:
         """A sentinel may still name the old primary; a replica must not pass for one."""
-        try:
-            (role,) = channel.ask([("ROLE",)], deadline)
-        except BaseException:
-            channel.close()
-            raise
+        (role,) = channel.ask([("ROLE",)], node, deadline)
         if isinstance(role, list) and role[0] != b"master":
             channel.close()
             raise StoreUnavailableError(f"{show_address(node)} is no longer the primary")
@@ -357,7 +346,7 @@ class SyncWire:
         for sentinel, share in shares(list(self.target.addresses), deadline):
             try:
                 with contextlib.closing(dial(self.target, sentinel, share, sentinel=True)) as channel:
-                    (answer,) = channel.ask([question], share)
+                    (answer,) = channel.ask([question], sentinel, share)
             except StoreError as error:
                 _LOG.debug("sentinel: %s", error)
                 continue
