@@ -14,8 +14,8 @@
         ├── CorruptRecordError              stored bytes that are not what was written
         └── ScriptError                     a server-side script failed
 
-Every error has a `hint`, what to do next where there is something to do and "" elsewhere, and typed
-attributes; none holds the content of a memory.
+Every error has a `hint`, what to do next where there is something to do and "" elsewhere, which a
+traceback shows as a note, and typed attributes; none holds the content of a memory.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class OmoideError(Exception):
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
         self.hint = hint
+        if hint:
+            self.add_note(hint)
 
 
 class ModelError(OmoideError):

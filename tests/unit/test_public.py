@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import traceback
 from importlib import import_module
 from typing import Any
 
@@ -227,3 +228,9 @@ def test_what_is_no_model_is_refused_before_the_store_is_asked(model: Any) -> No
     for call in (omoide.status, omoide.doctor, omoide.prune):
         with pytest.raises(omoide.QueryError, match="model class or the name"):
             call(model)
+
+
+def test_a_traceback_shows_what_to_do_next() -> None:
+    error = omoide.QueryError("no partition", hint="name the agent")
+    assert "name the agent" in "".join(traceback.format_exception(error))
+    assert str(error) == "no partition"

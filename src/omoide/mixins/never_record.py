@@ -132,6 +132,11 @@ class NeverRecordMixin:
     def __init_subclass__(cls, **options: Any) -> None:
         if cls.never_record_mode not in MODES:
             raise ModelError(f"{cls.__name__}.never_record_mode must be one of {', '.join(MODES)}")
+        if cls.never_record_policy is not None:
+            from omoide.privacy import Policy
+
+            if not isinstance(cls.never_record_policy, Policy):
+                raise ModelError(f"{cls.__name__}.never_record_policy must be an omoide.privacy.Policy")
         super().__init_subclass__(**options)
 
     @classmethod

@@ -26,15 +26,13 @@ class RuleError(OmoideError, ValueError):
     """A rule of the user that could be slow or match everything. Attribute: `rule`."""
 
     def __init__(self, rule: str, problem: str) -> None:
-        super().__init__(
-            f"rule {rule!r}: {problem}", hint="Bound every repeat and name a literal that must occur."
-        )
+        super().__init__(f"rule {rule!r}: {problem}")
         self.rule = rule
 
 
 @dataclass(frozen=True, slots=True)
 class UserRule:
-    """A rule that adds drops.
+    """A rule that adds drops; redaction takes out what it matches, to the ends of its words.
 
     Attributes:
         id: Name of the rule in verdicts and counters, as `user:<id>`; letters, digits, `.-_`, at most 64.
@@ -50,8 +48,10 @@ class UserRule:
     def __post_init__(self) -> None:
         from omoide.privacy.lint import check_pattern, runs_away
 
-        if not _ID.fullmatch(self.id):
-            raise RuleError("", "an id is 1 to 64 letters, digits, dots, dashes and underscores")
+        if not isinstance(self.id, str) or not _ID.fullmatch(self.id):
+            raise RuleError(self.id, "an id is 1 to 64 letters, digits, dots, dashes and underscores")
+        if not isinstance(self.literals, tuple | list):
+            raise RuleError(self.id, "literals are a tuple of texts")
         if not self.literals or any(len(part) < 2 or part != part.lower() for part in self.literals):
             raise RuleError(self.id, "needs lower-case literals of two characters or more")
         problem = check_pattern(self.pattern)
@@ -66,7 +66,7 @@ class UserRule:
         """Yield where the rule matches."""
         if any(part in low for part in self.literals):
             for match in self._compiled.finditer(text):
-                yield Finding("credential", f"user:{self.id}", match.start(), match.end())
+                yield Finding("credential", f"user:{self.id}", match.start(), match.end(), whole=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +74,9 @@ class Policy:
     """Settings of one deployment, immutable.
 
     Attributes:
-        disabled: Names of rules that are switched off. What they would have blocked is counted.
+        disabled: Names of built-in rules that are switched off. What they would have blocked is counted.
         personal: Whether cards, social security numbers and bank accounts block.
-        rules: Rules that add drops.
+        rules: Rules that add drops, each with an id of its own.
         max_chars: Characters of the longest text that is scanned.
         allow_key: Key of the allow-list's hashes; any bytes, kept by the deployment.
         allow: Hashes made by `allow_hash`. A value on it does not block, and is counted.
@@ -92,6 +92,17 @@ class Policy:
     """The settings as the scanner takes them."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.disabled, frozenset | set):
+            raise ValueError("disabled is a set of names of rules")
+        if self.disabled:
+            from omoide.privacy.reference import rules
+
+            unknown = self.disabled - {row.id for row in rules()}
+            if unknown:
+                raise ValueError(f"disabled names no rule: {', '.join(sorted(map(str, unknown)))}")
+        ids = [rule.id for rule in self.rules]
+        if len(ids) != len(set(ids)):
+            raise ValueError("rules have to differ in their ids")
         if self.max_chars < 1:
             raise ValueError("max_chars must be positive")
         if self.allow and not self.allow_key:

@@ -249,3 +249,10 @@ def test_importing_the_recipes_loads_no_rules() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_policy_is_checked_when_the_class_is_made() -> None:
+    with pytest.raises(ModelError, match="never_record_policy"):
+
+        class Loose(DroppedNote):
+            never_record_policy = {"rules": []}  # type: ignore[assignment]

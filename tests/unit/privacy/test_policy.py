@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import omoide.privacy as privacy
@@ -170,3 +172,22 @@ def test_importing_reads_no_rule_file() -> None:
     code = "import sys, omoide.privacy; print('tomllib' in sys.modules, 'ahocorasick_rs' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_a_rule_of_the_user_takes_out_what_it_matches_and_no_more() -> None:
+    policy = Policy(rules=(UserRule("ticket", ("acme-",), r"acme-[0-9]{6}"),))
+    assert redact("launch ACME-123456 site", policy=policy).text == "launch site"
+    assert redact("ACME-123456 needs a deploy", policy=policy).text == "needs a deploy"
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"disabled": frozenset({"githib"})}, "githib"),
+        ({"disabled": "mapbox"}, "set of names"),
+        ({"rules": (UserRule("x", ("ab",), "abc"), UserRule("x", ("cd",), "cde"))}, "differ"),
+    ],
+)
+def test_a_policy_that_cannot_work_is_refused(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Policy(**settings)

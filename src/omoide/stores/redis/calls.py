@@ -65,10 +65,12 @@ def failure(reply: Any, call: Call) -> OmoideError | None:
     if text.startswith(("FINGERPRINT", "ERR FINGERPRINT")):
         return ModelError(
             "the stored index has another shape than the model (analyzer, indexed fields or half-life)",
-            hint="run `omoide reindex`; until then the partition is read only",
+            hint="run `omoide reindex module:Class`; until then the partition is read only",
         )
     if text.startswith(("FULL", "ERR FULL")):
-        return ModelError("the partition has used up its row numbers", hint="run `omoide reindex`")
+        return ModelError(
+            "the partition has used up its row numbers", hint="run `omoide reindex module:Class`"
+        )
     return reply_error(reply, script=call.verb)
 
 
