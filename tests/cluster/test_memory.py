@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from redis.crc import key_slot
@@ -14,7 +14,7 @@ from redis.crc import key_slot
 import omoide
 from omoide import ContextAssembler, batch
 from omoide.connection import Connection
-from omoide.errors import StoreError
+from omoide.errors import StoreError, StoreUnavailableError
 from omoide.model.instance import scope_of
 from omoide.ops.reindex import reindex
 from omoide.ops.upkeep import doctor
@@ -224,3 +224,50 @@ def test_a_failover_under_load() -> None:
         assert ContextAssembler(DefaultMemory).assemble("failover", agent_id="agent-0").records
         (health,) = doctor()
         assert health.findings == ()
+
+
+class Fleeting(DefaultMemory):
+    """Every key of its partition has an expiry."""
+
+    class Meta:
+        ttl = 3600
+
+
+@pytest.mark.parametrize("moved", [0, 1, 3])
+def test_nothing_is_done_while_a_slot_is_half_moved(
+    connection: Connection, valkey_cluster: ValkeyCluster, moved: int
+) -> None:
+    """Deleting the last record removes keys; where they could not be made again, it is not begun."""
+    one = Fleeting(agent_id="half", content="walrus tea")
+    assert one.save()
+    head = connection.store.binding.keys.head(scope_of(one))  # type: ignore[attr-defined]
+    slot = key_slot(head)
+    source = valkey_cluster.owner(slot)
+    target = next(server for server in valkey_cluster.servers if server is not source)
+    here, there = source.command("CLUSTER", "MYID"), target.command("CLUSTER", "MYID")
+    target.command("CLUSTER", "SETSLOT", slot, "IMPORTING", here)
+    source.command("CLUSTER", "SETSLOT", slot, "MIGRATING", there)
+    for key in source.command("CLUSTER", "GETKEYSINSLOT", slot, moved):
+        source.command("MIGRATE", "127.0.0.1", target.port, key, 0, 5000)
+    calls: dict[str, Callable[[], object]] = {
+        "delete": one.delete,
+        "save": Fleeting(agent_id="half", content="more tea").save,
+        "update": lambda: one.update(content="less tea"),
+        "count": lambda: Fleeting.count(agent_id="half"),
+        "list": lambda: Fleeting.query.filter(agent_id="half").all(),
+        "recall": lambda: ContextAssembler(Fleeting).assemble("tea", agent_id="half"),
+        "clear": lambda: Fleeting.delete_partition(agent_id="half"),
+    }
+    with Connection(valkey_cluster.url, timeout=0.2) as hurried, hurried.use():
+        for call in calls.values():
+            with pytest.raises(StoreUnavailableError, match="being moved"):
+                call()
+    while keys := source.command("CLUSTER", "GETKEYSINSLOT", slot, 1):
+        source.command("MIGRATE", "127.0.0.1", target.port, keys[0], 0, 5000)
+    for server in (target, source, *valkey_cluster.servers):
+        server.command("CLUSTER", "SETSLOT", slot, "NODE", there)
+    with connection.use():
+        assert [memory.content for memory in Fleeting.query.filter(agent_id="half").all()] == ["walrus tea"]
+        assert sound()
+        assert one.delete()
+        assert Fleeting.count(agent_id="half") == 0

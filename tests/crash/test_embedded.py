@@ -30,6 +30,8 @@ from pathlib import Path
 from omoide.stores.embedded import EmbeddedServer, stop
 from omoide.stores.redis.wire import Command, SyncWire
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+
 def ask(server, *args):
     wire = SyncWire(f"unix://{server.socket_path}")
     try:

@@ -248,8 +248,8 @@ class _Call:
         """Whether an error reply says that the command was not executed and may be sent again.
 
         ASK is waited out and never followed. A partition is one unit of many keys, of which a script
-        names one; the node a slot is moving to would take those that have not arrived for absent. The
-        node it is moving from refuses a script that touches a key which has left.
+        names one; the node a slot is moving to would take those that have not arrived for absent. On
+        the node it is moving from every script ends before it does anything (partition.lua).
         """
         from redis import exceptions as client
 

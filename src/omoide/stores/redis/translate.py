@@ -38,7 +38,7 @@ _LINE = re.compile(r"user_script:(\d+)")
 _PART = re.compile(r"CORRUPT (:[a-z])(?= |$)")
 
 _MOVING = "access a non local key"
-"""A script met a key of its slot that has moved already: it was undone, and works once all have moved."""
+"""A script looked whether its slot is being moved (partition.lua) and did nothing else; later it works."""
 
 _CLASSES = {
     "NOSCRIPT": "NoScriptError",
