@@ -226,7 +226,7 @@ def test_a_failover_under_load() -> None:
         assert health.findings == ()
 
 
-class Fleeting(DefaultMemory):
+class Leaving(DefaultMemory):
     """Every key of its partition has an expiry."""
 
     class Meta:
@@ -238,7 +238,7 @@ def test_nothing_is_done_while_a_slot_is_half_moved(
     connection: Connection, valkey_cluster: ValkeyCluster, moved: int
 ) -> None:
     """Deleting the last record removes keys; where they could not be made again, it is not begun."""
-    one = Fleeting(agent_id="half", content="walrus tea")
+    one = Leaving(agent_id="half", content="walrus tea")
     assert one.save()
     head = connection.store.binding.keys.head(scope_of(one))  # type: ignore[attr-defined]
     slot = key_slot(head)
@@ -251,23 +251,26 @@ def test_nothing_is_done_while_a_slot_is_half_moved(
         source.command("MIGRATE", "127.0.0.1", target.port, key, 0, 5000)
     calls: dict[str, Callable[[], object]] = {
         "delete": one.delete,
-        "save": Fleeting(agent_id="half", content="more tea").save,
+        "save": Leaving(agent_id="half", content="more tea").save,
         "update": lambda: one.update(content="less tea"),
-        "count": lambda: Fleeting.count(agent_id="half"),
-        "list": lambda: Fleeting.query.filter(agent_id="half").all(),
-        "recall": lambda: ContextAssembler(Fleeting).assemble("tea", agent_id="half"),
-        "clear": lambda: Fleeting.delete_partition(agent_id="half"),
+        "count": lambda: Leaving.count(agent_id="half"),
+        "list": lambda: Leaving.query.filter(agent_id="half").all(),
+        "recall": lambda: ContextAssembler(Leaving).assemble("tea", agent_id="half"),
+        "clear": lambda: Leaving.delete_partition(agent_id="half"),
     }
     with Connection(valkey_cluster.url, timeout=0.2) as hurried, hurried.use():
         for call in calls.values():
             with pytest.raises(StoreUnavailableError, match="being moved"):
                 call()
+        outcomes = Leaving.save_many(Leaving(agent_id=agent, content="tea") for agent in ("half", *AGENTS))
+        assert [one.reason for one in outcomes if not one] == ["error"]
+        assert [bool(one) for one in outcomes] == [False] + [True] * len(AGENTS)
     while keys := source.command("CLUSTER", "GETKEYSINSLOT", slot, 1):
         source.command("MIGRATE", "127.0.0.1", target.port, keys[0], 0, 5000)
     for server in (target, source, *valkey_cluster.servers):
         server.command("CLUSTER", "SETSLOT", slot, "NODE", there)
     with connection.use():
-        assert [memory.content for memory in Fleeting.query.filter(agent_id="half").all()] == ["walrus tea"]
+        assert [memory.content for memory in Leaving.query.filter(agent_id="half").all()] == ["walrus tea"]
         assert sound()
         assert one.delete()
-        assert Fleeting.count(agent_id="half") == 0
+        assert Leaving.count(agent_id="half") == 0

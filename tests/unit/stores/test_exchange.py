@@ -140,8 +140,9 @@ def test_a_lost_connection_is_retried_once_and_only_for_idempotent_commands(pati
     call = Call(get("a", idempotent=True), get("c", idempotent=True), patient=patient)
     call.answer(lost(b"0"))
     assert [send.indices for send in call.step.sends] == [[1]]
-    with pytest.raises(StoreUnavailableError):
-        call.answer(lost())
+    first, second = call.finish(lost())
+    assert first == b"0"
+    assert isinstance(second, StoreUnavailableError)
 
 
 def test_no_connection_is_tried_twice_for_one_server_and_longer_where_a_failover_helps() -> None:
@@ -172,3 +173,17 @@ def test_a_server_that_loads_while_connecting_is_waited_for() -> None:
 def test_refused_credentials_in_a_reply_are_raised() -> None:
     with pytest.raises(StoreUnavailableError):
         Call(get("a")).answer(replies("NOAUTH Authentication required."))
+
+
+def test_trouble_with_one_node_leaves_what_the_other_answered() -> None:
+    call = Call(get("a"), get("b"), get("c"))
+    first, second, third = call.finish(lost(b"1"), replies(b"2"))
+    assert (first, second) == (b"1", b"2")
+    assert isinstance(third, StoreUnavailableError)
+
+
+def test_a_slot_that_keeps_moving_leaves_what_other_slots_answered() -> None:
+    call = Call(get("a"), get("b"), seconds=0.005)
+    moving, other = call.finish(replies("ASK 7 new:3"), replies(b"2"))
+    assert isinstance(moving, StoreUnavailableError)
+    assert other == b"2"

@@ -37,6 +37,7 @@ from omoide.stores.redis.exchange import (
     join,
     pack,
     shares,
+    whole,
 )
 from omoide.stores.redis.topology import (
     NOT_YET,
@@ -126,7 +127,7 @@ class AsyncWire:
                 await self._check(deadline)
             nodes = self._topology.primaries()
             commands = [Command(args, b"%d" % index, idempotent=True) for index in range(len(nodes))]
-            return await self._run(commands, deadline, lambda key: nodes[int(key)])
+            return whole(await self._run(commands, deadline, lambda key: nodes[int(key)]))
 
     async def primaries(self, *, timeout: float | None = None) -> list[Address]:
         """Every primary, for `call(node=)`."""
@@ -290,7 +291,7 @@ class AsyncWire:
         elif topology.home is None:
             await self._find_primary(deadline)
         node = topology.primaries()[0]
-        found = topology.take_probe(await self._run(PROBE_COMMANDS, deadline, lambda _key: node), node)
+        found = topology.take_probe(whole(await self._run(PROBE_COMMANDS, deadline, lambda _key: node)), node)
         if found.cluster and not topology.cluster:
             await self._load_slots(deadline)
         topology.capabilities = found

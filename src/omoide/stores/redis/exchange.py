@@ -43,6 +43,7 @@ __all__ = [
     "exchange",
     "join",
     "shares",
+    "whole",
 ]
 
 Argument: TypeAlias = bytes | str | int | float
@@ -169,6 +170,9 @@ def exchange(
 ) -> Generator[Step, Any, list[Any]]:
     """Carry commands out; returns one reply each, error replies as exception objects.
 
+    Trouble stands in the place of the replies it cost, as a StoreError: what was done on other nodes
+    is not lost to the caller. It is raised when there is nothing else.
+
     Args:
         route: Node of a slot key, by the slot map of the moment.
         moved: Told slot and node of every MOVED reply.
@@ -177,13 +181,33 @@ def exchange(
         StoreTimeoutError, StoreUnavailableError: as translate.py has them.
     """
     state = _Call(commands, deadline, patient)
+    try:
+        yield from _carry(state, route, moved, deadline)
+    except StoreError as error:
+        state.replies = [error if reply is _PENDING else reply for reply in state.replies]
+    if all(isinstance(reply, StoreError) for reply in state.replies):
+        raise state.replies[0]
+    return state.replies
+
+
+def whole(replies: list[Any]) -> list[Any]:
+    """The replies; raises the StoreError that stands for a missing one."""
+    for reply in replies:
+        if isinstance(reply, StoreError):
+            raise reply
+    return replies
+
+
+def _carry(
+    state: _Call, route: Route, moved: Callable[[int, Address], None], deadline: Deadline
+) -> Generator[Step, Any, None]:
     while True:
         sends = state.sends(route)
         outcomes: list[Outcome] = yield Round(sends)
         for send, outcome in zip(sends, outcomes, strict=True):
             state.take(send, outcome, moved)
         if not state.todo:
-            return state.replies
+            return
         for node in state.demoted:
             yield Forget(node)
         if state.wait:
@@ -231,14 +255,21 @@ class _Call:
 
     def take(self, send: Send, outcome: Outcome, moved: Callable[[int, Address], None]) -> None:
         for index, reply in zip(send.indices, outcome.replies, strict=False):
-            if isinstance(reply, Exception) and self._again(send.node, index, reply, moved):
-                self.todo.append(index)
-            else:
-                self.replies[index] = reply
+            try:
+                if isinstance(reply, Exception) and self._again(send.node, index, reply, moved):
+                    self.todo.append(index)
+                else:
+                    self.replies[index] = reply
+            except StoreError as error:
+                self.replies[index] = error
         if outcome.error is not None:
             rest = send.indices[len(outcome.replies) :]
-            self._lost(outcome, rest)
-            self.todo.extend(rest)
+            try:
+                self._lost(outcome)
+                self.todo.extend(rest)
+            except StoreError as error:
+                for index in rest:
+                    self.replies[index] = error
         if len(self.todo) > 1:
             self.todo.sort()
 
@@ -278,7 +309,7 @@ class _Call:
         self.trouble = reply_error(reply)
         return True
 
-    def _lost(self, outcome: Outcome, rest: list[int]) -> None:
+    def _lost(self, outcome: Outcome) -> None:
         """Raise unless what was not answered may be sent again."""
         error = outcome.error
         assert error is not None

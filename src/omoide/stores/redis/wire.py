@@ -35,6 +35,7 @@ from omoide.stores.redis.exchange import (
     exchange,
     join,
     shares,
+    whole,
 )
 from omoide.stores.redis.topology import (
     PROBE_COMMANDS,
@@ -125,7 +126,8 @@ class SyncWire:
             node: Send everything to this primary instead of the nodes of the slot keys.
         Returns:
             list of bytes, int, None, list; an error reply is an exception object in its place
-            (`redis.exceptions.ResponseError`; `translate.reply_error` reads it).
+            (`redis.exceptions.ResponseError`; `translate.reply_error` reads it), a StoreError where
+            other commands of the call were answered.
         Raises:
             StoreTimeoutError: no answer in time; the connection is thrown away.
             StoreUnavailableError: no connection, or it was lost; see exchange.py for what is
@@ -147,7 +149,7 @@ class SyncWire:
             self._check(deadline)
         nodes = self.topology.primaries()
         commands = [Command(args, b"%d" % index, idempotent=True) for index in range(len(nodes))]
-        return self._run(commands, deadline, lambda key: nodes[int(key)])
+        return whole(self._run(commands, deadline, lambda key: nodes[int(key)]))
 
     def primaries(self, *, timeout: float | None = None) -> list[Address]:
         """Every primary, for `call(node=)`."""
@@ -315,7 +317,7 @@ class SyncWire:
         elif topology.home is None:
             self._find_primary(deadline)
         node = topology.primaries()[0]
-        found = topology.take_probe(self._run(PROBE_COMMANDS, deadline, lambda _key: node), node)
+        found = topology.take_probe(whole(self._run(PROBE_COMMANDS, deadline, lambda _key: node)), node)
         if found.cluster and not topology.cluster:
             self._load_slots(deadline)
         topology.capabilities = found
