@@ -5,6 +5,8 @@
     redis+sentinel://h:p,h:p/name            the primary that sentinels name
     embedded://  embedded:///some/folder     a server of our own, with its data in a folder
 
+Beside it a PostgreSQL, for what it keeps the truth of: postgresql://..., or `embedded`.
+
 Importing this module imports no client; `connect` does.
 """
 
@@ -12,11 +14,13 @@ from __future__ import annotations
 
 import os
 import threading
+from importlib.util import find_spec
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from omoide import settings
-from omoide.errors import QueryError
+from omoide.errors import CapabilityError, QueryError, StoreUnavailableError
 from omoide.ops import port
 from omoide.ops.request import Partitions, ServerStatus
 
@@ -24,15 +28,19 @@ if TYPE_CHECKING:
     from omoide.ops.run import AsyncStore, Store
     from omoide.ops.upkeep import Named
     from omoide.stores.embedded import EmbeddedServer
+    from omoide.stores.postgres.server import EmbeddedPostgres
+    from omoide.stores.postgres.session import Database
     from omoide.stores.redis.astore import AsyncRedisStore
 
+POSTGRES = ("postgresql://", "postgres://")
 _opening = threading.Lock()
+_opening_database = threading.Lock()
 
 
 def _after_fork() -> None:
     """A lock that another thread held at the fork would stay locked for ever in the child."""
-    global _opening
-    _opening = threading.Lock()
+    global _opening, _opening_database
+    _opening, _opening_database = threading.Lock(), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -58,8 +66,13 @@ class Connection:
         reader: str = "auto",
         timeout: float | None = None,
         cache_bytes: int | None = None,
+        postgres: str | None = None,
     ) -> None:
         _check_options(url, namespace, timeout, cache_bytes)
+        self._postgres_url = _checked_postgres(postgres or settings.postgres_url())
+        self._timeout = timeout
+        self._database: Database | None = None
+        self._postgres: EmbeddedPostgres | None = None
         from urllib.parse import quote
 
         from omoide.stores.redis.keys import Keys
@@ -108,6 +121,42 @@ class Connection:
         return self._astore
 
     @property
+    def has_postgres(self) -> bool:
+        """Whether a PostgreSQL is configured."""
+        return self._postgres_url is not None
+
+    @property
+    def database(self) -> Database:
+        """The PostgreSQL beside the store, opened (and an embedded one started) at its first use.
+
+        Raises:
+            StoreUnavailableError: none is configured.
+            CapabilityError: the extra is not installed.
+        """
+        with _opening_database:
+            if self._database is None:
+                self._database = self._open_database()
+            return self._database
+
+    def _open_database(self) -> Database:
+        url = self._postgres_url
+        if url is None:
+            raise StoreUnavailableError(
+                "no PostgreSQL is configured",
+                hint="connect(postgres='postgresql://...' or 'embedded'), or OMOIDE_POSTGRES",
+            )
+        if find_spec("psycopg") is None:
+            raise CapabilityError("psycopg is not installed", hint="pip install 'omoide[postgres]'")
+        from omoide.stores.postgres.server import EmbeddedPostgres
+        from omoide.stores.postgres.session import Database
+
+        if url.startswith("embedded"):
+            folder = url.removeprefix("embedded").removeprefix("://")
+            self._postgres = EmbeddedPostgres.acquire(Path(folder) if folder else None)
+            url = self._postgres.url
+        return Database(url, timeout=self._timeout)
+
+    @property
     def round_trips(self) -> int:
         """Round trips so far, one per node and call."""
         return self._store.wire.round_trips
@@ -133,6 +182,12 @@ class Connection:
         if self._server is not None:
             self._server.release()
             self._server = None
+        database, self._database = self._database, None
+        if database is not None:
+            database.close()
+        if self._postgres is not None:
+            self._postgres.release()
+            self._postgres = None
 
     def __enter__(self) -> Connection:
         return self
@@ -150,6 +205,7 @@ def connect(
     reader: str = "auto",
     timeout: float | None = None,
     cache_bytes: int | None = None,
+    postgres: str | None = None,
 ) -> Connection:
     """Connect now, and make this the default of the process.
 
@@ -164,6 +220,8 @@ def connect(
         timeout: Seconds > 0 a call may take, connecting included. None: `timeout=` of the URL, else
             `OMOIDE_TIMEOUT`, else 5.
         cache_bytes: Budget of the client cache, >= 0, by default 256 MiB.
+        postgres: PostgreSQL 15 or newer: `postgresql://...` as libpq reads it, or `embedded` (or
+            `embedded:///folder`). None: `OMOIDE_POSTGRES`, else none. Opened at its first use.
     Raises:
         QueryError: an argument that cannot be meant; the message names it.
         StoreError: a URL that cannot be read.
@@ -172,7 +230,14 @@ def connect(
     Cost: two round trips, a third where the server lacks the scripts; starting the embedded server
         about 0.1 s.
     """
-    connection = Connection(url, namespace=namespace, reader=reader, timeout=timeout, cache_bytes=cache_bytes)
+    connection = Connection(
+        url,
+        namespace=namespace,
+        reader=reader,
+        timeout=timeout,
+        cache_bytes=cache_bytes,
+        postgres=postgres,
+    )
     port.bind(connection)
     return connection
 
@@ -192,6 +257,16 @@ def _check_options(url: object, namespace: object, timeout: object, cache_bytes:
         isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0
     ):
         raise QueryError("cache_bytes is a whole number of bytes, at least 0", hint="None is the default")
+
+
+def _checked_postgres(url: object) -> str | None:
+    """The URL of a PostgreSQL, or None."""
+    if url is None or (
+        isinstance(url, str)
+        and (url in ("embedded", "embedded://") or url.startswith(("embedded:///", *POSTGRES)))
+    ):
+        return url
+    raise QueryError("postgres is a URL postgresql://..., or 'embedded'")
 
 
 def open_default() -> Connection:

@@ -1,6 +1,7 @@
 """The only place that reads the environment, always at call time, never at import.
 
     OMOIDE_URL                        store to connect to when `connect` is given none
+    OMOIDE_POSTGRES                   PostgreSQL behind mirrors and long-term memory: a URL, or `embedded`
     OMOIDE_NAMESPACE                  first part of every key (default `omoide`)
     OMOIDE_DATA_DIR                   folder of the embedded store and of local state
     OMOIDE_MAX_RECORDS_PER_PARTITION  the default cap: a number, 0 switches it off
@@ -26,6 +27,7 @@ __all__ = [
     "max_records_per_partition",
     "namespace",
     "never_record_disabled",
+    "postgres_url",
     "runtime_dir",
     "store_url",
 ]
@@ -41,6 +43,11 @@ _FALSE = frozenset({"", "0", "false", "no", "off"})
 def store_url() -> str | None:
     """`OMOIDE_URL`, or None when unset or empty."""
     return os.environ.get("OMOIDE_URL", "").strip() or None
+
+
+def postgres_url() -> str | None:
+    """`OMOIDE_POSTGRES`: `postgresql://...`, `embedded`, or None when unset or empty."""
+    return os.environ.get("OMOIDE_POSTGRES", "").strip() or None
 
 
 def namespace() -> str:

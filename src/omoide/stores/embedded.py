@@ -1,52 +1,29 @@
 """The store that comes with the package: one Valkey server per folder, shared by processes.
 
-                         users.lock                       server.lock
-    process A  ── shared ──┐                               ▲ exclusive, inherited
-    process B  ── shared ──┼─ last one out: exclusive,     │ by the server and held
-    process C  ── shared ──┘  then SHUTDOWN                server ── appendonlydir/, valkey.sock
-
-Both are `flock` locks on files in the folder, so the kernel drops them with their holder.
-
-* `server.lock` is locked before the server is started and its descriptor handed down to it.
-  Whoever gets that lock therefore knows that no server runs on the folder, however the
-  previous one ended; two simultaneous starts cannot both get it. Being able to lock it is
-  also how the end of a server is told: no process ids, which zombies and reuse make lie.
-* `users.lock` is held shared by every process that uses the folder. On the way out a process
-  tries to make its lock exclusive: that works for the last one only, which stops the server.
-  A newcomer waits for its shared lock until that is done, then starts a fresh server. A killed
-  process stops nothing: the server stays, and is there for the next one.
-
 The server lives in a session of its own (Ctrl-C does not reach it), has no TCP port, and
 listens on a socket in a folder with mode 0700. The log of slow or large commands is off and
-crash reports are too: they would hold content.
+crash reports are too: they would hold content. Who starts and who ends it: `stores.shared`.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import hashlib
 import importlib.util
 import os
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
-import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from omoide import settings
-from omoide.errors import CapabilityError, StoreError, StoreTimeoutError, StoreUnavailableError
+from omoide.errors import CapabilityError, StoreUnavailableError
+from omoide.stores.shared import STOP_SECONDS, Answer, SharedServer, private_folder
 
 __all__ = ["EmbeddedServer", "default_folder", "server_binary", "server_config", "socket_path_for", "stop"]
 
 SOCKET_PATH_BYTES = 100
-START_SECONDS = 15.0
-STOP_SECONDS = 30.0
-_POLL_SECONDS = 0.005
 
 _CONFIG = (
     ("port", "0"),
@@ -120,56 +97,18 @@ def stop(folder: Path | None = None, *, timeout: float = STOP_SECONDS) -> bool:
     Raises:
         StoreTimeoutError: it is still running after `timeout` seconds.
     """
-    folder = (folder or default_folder()).expanduser().resolve()
-    if not (folder / "server.lock").exists():
-        return False
-    return _stop_server(folder, time.monotonic() + timeout)
+    return EmbeddedServer.end(folder, timeout=timeout)
 
 
-class EmbeddedServer:
-    """The server of a folder, as one process holds it.
-
-    Processes share the server, and calls in one process share this object: `acquire` counts,
-    `release` counts down, and the exit of the process releases what is left.
+class EmbeddedServer(SharedServer):
+    """The Valkey server of a folder. Cost: about 50 ms when it starts, under 1 ms when it runs.
 
     Attributes: `folder`, `socket_path`, `pid` (of the server process).
     """
 
-    _held: dict[Path, EmbeddedServer] = {}
-    _guard = threading.RLock()
-
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self.socket_path = socket_path_for(folder)
-        self._uses = 0
-        self._users: int | None = None
-        self._for_child: int | None = None
-
-    def __repr__(self) -> str:
-        return f"<EmbeddedServer {str(self.folder)!r}>"
-
-    @classmethod
-    def acquire(cls, folder: Path | None = None, *, timeout: float = START_SECONDS) -> EmbeddedServer:
-        """Start the server of `folder` (default: this user's) or join the one that runs.
-
-        Raises:
-            CapabilityError: this platform has no embedded server.
-            StoreUnavailableError: the server ended while starting; the hint names its log.
-            StoreTimeoutError: not there within `timeout` seconds.
-        Cost: about 50 ms when it starts, under 1 ms when it runs.
-        """
-        server_binary()
-        folder = (folder or default_folder()).expanduser().resolve()
-        with cls._guard:
-            server = cls._held.get(folder)
-            if server is None:
-                server = cls(folder)
-                server._join(time.monotonic() + timeout)
-                cls._held[folder] = server
-            else:
-                server._ensure_running(time.monotonic() + timeout)
-            server._uses += 1
-            return server
 
     @property
     def pid(self) -> int:
@@ -179,160 +118,34 @@ class EmbeddedServer:
                 return int(line[11:])
         raise StoreUnavailableError("the embedded server does not answer")
 
-    def ensure_running(self, timeout: float = START_SECONDS) -> None:
-        """Start the server again if it is gone, for example after `stop`. Raises as `acquire` does."""
-        with self._guard:
-            self._ensure_running(time.monotonic() + timeout)
+    @classmethod
+    def default_folder(cls) -> Path:
+        return default_folder()
 
-    def release(self) -> None:
-        """Give one use back; the last process to give its last one back stops the server."""
-        with self._guard:
-            if self._uses == 0:
-                return
-            self._uses -= 1
-            if self._uses == 0:
-                self._held.pop(self.folder, None)
-                self._leave()
+    @classmethod
+    def check(cls) -> None:
+        server_binary()
 
-    def _join(self, deadline: float) -> None:
-        _private_folder(self.folder)
+    @property
+    def log(self) -> Path:
+        return self.folder / "server.log"
+
+    def prepare(self) -> None:
         if self.socket_path.parent != self.folder:
-            _private_folder(self.socket_path.parent)
-        users = os.open(self.folder / "users.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            while not _lock(users, exclusive=False):
-                _pause(deadline, "the embedded server is being stopped by another process")
-            self._ensure_running(deadline)
-        except BaseException:
-            os.close(users)
-            raise
-        self._users = users
+            private_folder(self.socket_path.parent)
 
-    def _ensure_running(self, deadline: float) -> None:
-        """Start a server unless one answers; return when it has loaded its data.
+    def ask(self) -> Answer:
+        answer = _ask(self.socket_path, b"PING")
+        if not answer:
+            return Answer.NOTHING
+        return Answer.LOADING if answer.startswith(b"-LOADING") else Answer.READY
 
-        One that still loads when time is up counts as running: the wire waits for it as well.
-        """
-        spawned = False
-        while not (answer := _ask(self.socket_path, b"PING")) or answer.startswith(b"-LOADING"):
-            if answer and time.monotonic() >= deadline:
-                return
-            with _server_lock(self.folder) as lock:
-                if lock is not None:
-                    if spawned:
-                        raise StoreUnavailableError(
-                            "the embedded server ended while starting",
-                            hint=f"see {self.folder / 'server.log'}",
-                        )
-                    _spawn(self.folder, self.socket_path, lock)
-                    spawned = True
-            _pause(deadline, "the embedded server did not start in time")
+    def spawn(self, lock: int) -> None:
+        _spawn(self.folder, self.socket_path, lock)
 
-    def _leave(self) -> None:
-        users, self._users = self._users, None
-        if users is None:
-            return
-        try:
-            if _lock(users, exclusive=True):
-                _stop_server(self.folder, time.monotonic() + STOP_SECONDS)
-        finally:
-            os.close(users)
-
-
-def _release_all() -> None:
-    with EmbeddedServer._guard:
-        for server in list(EmbeddedServer._held.values()):
-            server._uses = 1
-            with contextlib.suppress(StoreError):
-                server.release()
-
-
-def _before_fork() -> None:
-    """Take the child's own shared lock while the parent certainly still holds one.
-
-    A forked descriptor shares its lock with the parent, so the child needs a lock of its own,
-    and needs it before the parent can leave.
-    """
-    EmbeddedServer._guard.acquire()
-    for server in EmbeddedServer._held.values():
-        try:
-            users = os.open(server.folder / "users.lock", os.O_RDWR)
-        except OSError:
-            continue
-        if _lock(users, exclusive=False):
-            server._for_child = users
-        else:
-            os.close(users)
-
-
-def _after_fork_in_parent() -> None:
-    for server in EmbeddedServer._held.values():
-        if server._for_child is not None:
-            os.close(server._for_child)
-            server._for_child = None
-    EmbeddedServer._guard.release()
-
-
-def _after_fork_in_child() -> None:
-    EmbeddedServer._guard = threading.RLock()
-    for server in EmbeddedServer._held.values():
-        if server._users is not None:
-            os.close(server._users)
-        server._users, server._for_child = server._for_child, None
-
-
-atexit.register(_release_all)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
-    )
-
-
-def _lock(descriptor: int, *, exclusive: bool) -> bool:
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-@contextlib.contextmanager
-def _server_lock(folder: Path) -> Iterator[int | None]:
-    """The locked descriptor, or None while a server holds it."""
-    descriptor = _above_standard(os.open(folder / "server.lock", os.O_RDWR | os.O_CREAT, 0o600))
-    try:
-        yield descriptor if _lock(descriptor, exclusive=True) else None
-    finally:
-        os.close(descriptor)
-
-
-def _above_standard(descriptor: int) -> int:
-    """The same file at a descriptor above 2: the lower ones are replaced in a program that is started."""
-    if descriptor > 2:
-        return descriptor
-    import fcntl
-
-    try:
-        return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, 3)
-    finally:
-        os.close(descriptor)
-
-
-def _private_folder(folder: Path) -> None:
-    """Make `folder` with mode 0700, or check that it is ours."""
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        state = folder.stat()
-        if state.st_uid != os.getuid():
-            raise CapabilityError(f"{folder} belongs to another user", hint="choose a folder of your own")
-        if stat.S_IMODE(state.st_mode) != 0o700:
-            folder.chmod(0o700)
-    except OSError as error:
-        raise StoreUnavailableError(f"cannot use the folder {folder}: {error.strerror}") from None
+    def ask_to_end(self) -> None:
+        # While a first AOF is being written SHUTDOWN is refused; it is sent again until it works.
+        _ask(self.socket_path, b"SHUTDOWN")
 
 
 def _spawn(folder: Path, socket_path: Path, lock: int) -> None:
@@ -368,20 +181,6 @@ def _spawn(folder: Path, socket_path: Path, lock: int) -> None:
         )
 
 
-def _stop_server(folder: Path, deadline: float) -> bool:
-    """Send SHUTDOWN until the server has let go of its lock; False when none ran."""
-    running = False
-    path = socket_path_for(folder)
-    while True:
-        with _server_lock(folder) as lock:
-            if lock is not None:
-                return running
-        running = True
-        # While a first AOF is being written SHUTDOWN is refused; it is sent again until it works.
-        _ask(path, b"SHUTDOWN")
-        _pause(deadline, "the embedded server did not stop in time")
-
-
 def _ask(path: Path, line: bytes) -> bytes:
     """Raw reply to one inline command, b"" when nobody answers within a second."""
     with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as conversation:
@@ -397,9 +196,3 @@ def _ask(path: Path, line: bytes) -> bytes:
         except OSError:
             return b""
     return reply
-
-
-def _pause(deadline: float, message: str) -> None:
-    if time.monotonic() >= deadline:
-        raise StoreTimeoutError(message)
-    time.sleep(_POLL_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from omoide.testing.postgres import PostgresServer
 from omoide.testing.servers import ValkeyCluster, ValkeyServer
 
-__all__ = ["ValkeyCluster", "ValkeyServer"]
+__all__ = ["PostgresServer", "ValkeyCluster", "ValkeyServer"]

@@ -5,6 +5,8 @@
     store_url        function  the same URL, every key removed before the test
     valkey_cluster   session   three primaries
     cluster_url      function  its URL, every key removed before the test
+    postgres_server  session   a PostgresServer
+    postgres_url     module    URL of an empty database of its own
 
 Each is started at first use and gone at the end of the session. Where there is no binary for
 the platform, tests that use one are skipped with that reason.
@@ -18,9 +20,18 @@ import pytest
 
 from omoide.errors import CapabilityError
 from omoide.stores.embedded import server_binary
+from omoide.testing.postgres import PostgresServer
 from omoide.testing.servers import ValkeyCluster, ValkeyServer
 
-__all__ = ["cluster_url", "store_url", "valkey_cluster", "valkey_server", "valkey_url"]
+__all__ = [
+    "cluster_url",
+    "postgres_server",
+    "postgres_url",
+    "store_url",
+    "valkey_cluster",
+    "valkey_server",
+    "valkey_url",
+]
 
 
 def _need_binary() -> None:
@@ -65,3 +76,22 @@ def cluster_url(valkey_cluster: ValkeyCluster) -> str:
     """URL of the session's cluster, emptied."""
     valkey_cluster.flush()
     return valkey_cluster.url
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL for the session."""
+    try:
+        server = PostgresServer()
+    except CapabilityError as error:
+        pytest.skip(str(error))
+    with server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def postgres_url(postgres_server: PostgresServer) -> Iterator[str]:
+    """URL of an empty database, dropped after the module."""
+    name = postgres_server.create()
+    yield postgres_server.url_of(name)
+    postgres_server.drop(name)

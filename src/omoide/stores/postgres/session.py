@@ -1,0 +1,298 @@
+"""One PostgreSQL database: scripts of statements, each script one transaction, sync and async.
+
+A *script* is a generator that yields steps (a statement with its parameters) and receives their rows;
+it does no I/O of its own:
+
+    def episodes(resource: str) -> Script[int]:
+        rows = yield Step("SELECT count(*) FROM popagent_memories WHERE resource_id = %s", (resource,))
+        return rows[0][0]
+
+    database.run(episodes, "ada")          await database.arun(episodes, "ada")
+
+Values travel as parameters only, so that neither statistics nor logs of the server hold any. A script
+waits for nothing but its own steps: it holds a connection and a transaction. It may run twice, when it
+lost a race or its connection was gone before anything was committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from omoide import settings
+from omoide.errors import CapabilityError, StoreError, StoreTimeoutError
+from omoide.ops import port
+from omoide.stores.postgres.pool import LoopPools, ThreadPool
+from omoide.stores.postgres.translate import translated, translating
+
+__all__ = ["Database", "Rows", "Script", "Step", "current"]
+
+R = TypeVar("R")
+A = ParamSpec("A")
+OLDEST_VERSION = 15
+CONNECTIONS = 10
+_LOST_RACE = frozenset({"40001", "40P01"})  # serialisation, deadlock
+_MOST_TRIES = 5
+
+Rows: TypeAlias = "list[tuple[Any, ...]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One statement. With `many`, it runs for each of these parameter lists, sent together: no rows then."""
+
+    query: str | sql.Composable
+    parameters: Sequence[Any] = ()
+    many: Sequence[Sequence[Any]] | None = None
+
+
+Script: TypeAlias = Generator[Step, Rows, R]
+
+
+class Database:
+    """One PostgreSQL database, for any number of threads and event loops.
+
+    Args:
+        url: `postgresql://...`, as libpq reads it.
+        timeout: Seconds a statement may take, and the wait for a connection. None: `OMOIDE_TIMEOUT`, else 5.
+        size: Most connections in use by the threads of a process, and by each event loop.
+
+    Attributes: `url` (without credentials), `timeout`.
+    """
+
+    def __init__(self, url: str, *, timeout: float | None = None, size: int = CONNECTIONS) -> None:
+        self.timeout = settings.call_timeout() if timeout is None else timeout
+        with translating():
+            told = conninfo_to_dict(url)
+        self.url = f"postgresql://{told.get('host') or ''}/{told.get('dbname') or told.get('user') or ''}"
+        self._url, self._closed = url, False
+        self._threads = ThreadPool(self._connect, size)
+        self._loops = LoopPools(self._aconnect, size)
+
+    def __repr__(self) -> str:
+        return f"<Database {self.url}>"
+
+    # ---- one transaction
+
+    def run(self, script: Callable[A, Script[R]], *args: A.args, **kwargs: A.kwargs) -> R:
+        """Run a script in one transaction.
+
+        Raises:
+            StoreUnavailableError, StoreError: nothing was written.
+            StoreTimeoutError: no answer; where it came at the commit, it may or may not have been written.
+        """
+        for attempt in range(1, _MOST_TRIES + 1):
+            progress = _Progress()
+            try:
+                with self._session() as connection:
+                    result = _drive(connection, script(*args, **kwargs))
+                    progress.committing = True
+                    connection.commit()
+                    return result
+            except psycopg.Error as error:
+                self._failed(error, progress, attempt)
+        raise AssertionError("unreachable")
+
+    async def arun(self, script: Callable[A, Script[R]], *args: A.args, **kwargs: A.kwargs) -> R:
+        """`run`, async."""
+        for attempt in range(1, _MOST_TRIES + 1):
+            progress = _Progress()
+            try:
+                async with self._asession() as connection:
+                    result = await _adrive(connection, script(*args, **kwargs))
+                    progress.committing = True
+                    await connection.commit()
+                    return result
+            except psycopg.Error as error:
+                self._failed(error, progress, attempt)
+        raise AssertionError("unreachable")
+
+    def _failed(self, error: psycopg.Error, progress: _Progress, attempt: int) -> None:
+        """Return when the transaction is to be tried again, else raise what became of it."""
+        lost = _is_lost(error)
+        if lost:
+            self._threads.clear()
+            self._loops.clear()
+        if lost and progress.committing:
+            raise StoreTimeoutError(
+                "PostgreSQL was lost at the commit: it may or may not have been written",
+                hint="repeat it with the same operation_id",
+            ) from None
+        again = error.sqlstate in _LOST_RACE or (lost and attempt == 1)
+        if not again or attempt == _MOST_TRIES:
+            raise (translated(error) or StoreError("PostgreSQL failed")) from None
+
+    # ---- connections
+
+    def listening(self) -> psycopg.Connection[Any]:
+        """A connection of the caller's own, in autocommit and without a time limit; the caller closes it."""
+        with translating():
+            connection = psycopg.connect(self._url, autocommit=True, **self._options())
+            _check_version(connection.info.server_version)
+            return connection
+
+    async def alistening(self) -> psycopg.AsyncConnection[Any]:
+        """`listening`, async."""
+        with translating():
+            connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, **self._options())
+            _check_version(connection.info.server_version)
+            return connection
+
+    @contextlib.contextmanager
+    def _session(self) -> Iterator[psycopg.Connection[Any]]:
+        budget = self._budget()
+        connection = self._threads.take(budget)
+        try:
+            if budget < self.timeout:
+                connection.execute(*_limit(budget))
+            yield connection
+        finally:
+            with contextlib.suppress(psycopg.Error):
+                connection.rollback()
+            self._threads.give(connection)
+
+    @contextlib.asynccontextmanager
+    async def _asession(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+        budget = self._budget()
+        connection = await self._loops.take(budget)
+        try:
+            if budget < self.timeout:
+                await connection.execute(*_limit(budget))
+            yield connection
+        finally:
+            with contextlib.suppress(psycopg.Error):
+                await asyncio.shield(connection.rollback())
+            await self._loops.give(connection)
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        connection = psycopg.connect(self._url, **self._options())
+        try:
+            _check_version(connection.info.server_version)
+            connection.execute("SELECT set_config('statement_timeout', %s, false)", (self._milliseconds,))
+            connection.commit()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    async def _aconnect(self) -> psycopg.AsyncConnection[Any]:
+        connection = await psycopg.AsyncConnection.connect(self._url, **self._options())
+        try:
+            _check_version(connection.info.server_version)
+            await connection.execute(
+                "SELECT set_config('statement_timeout', %s, false)", (self._milliseconds,)
+            )
+            await connection.commit()
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    @property
+    def _milliseconds(self) -> str:
+        return str(max(1, round(self.timeout * 1000)))
+
+    def _options(self) -> dict[str, Any]:
+        if self._closed:
+            raise StoreError("the connection to PostgreSQL is closed", hint="call omoide.connect(url) again")
+        limit = int(self._milliseconds)
+        return {
+            "connect_timeout": max(2, limit // 1000),
+            "tcp_user_timeout": limit,
+            "client_encoding": "utf8",
+        }
+
+    def _budget(self) -> float:
+        left = port.remaining()
+        budget = self.timeout if left is None else min(self.timeout, left)
+        if budget <= 0:
+            raise StoreTimeoutError("no time is left for PostgreSQL")
+        return budget
+
+    def close(self) -> None:
+        """Close what is idle; what is in use closes when it is given back."""
+        self._closed = True
+        self._threads.clear()
+        self._loops.clear()
+
+
+def current() -> Database:
+    """The database of the connection in force.
+
+    Raises:
+        StoreUnavailableError: no PostgreSQL is configured.
+    """
+    connection: Any = port.current()
+    found: Database = connection.database
+    return found
+
+
+class _Progress:
+    """Whether a transaction got as far as its commit."""
+
+    committing = False
+
+
+def _limit(seconds: float) -> tuple[str, tuple[str]]:
+    """A shorter time limit, for the transaction that it begins."""
+    return "SELECT set_config('statement_timeout', %s, true)", (str(max(1, round(seconds * 1000))),)
+
+
+def _is_lost(error: psycopg.Error) -> bool:
+    """Whether the connection, not the statement, failed."""
+    if isinstance(error, psycopg.InterfaceError):
+        return True
+    state = error.sqlstate or ""
+    return (
+        isinstance(error, psycopg.OperationalError)
+        and (not state or state[:2] in ("08", "57"))
+        and state != "57014"
+    )
+
+
+def _check_version(version: int) -> None:
+    if version < OLDEST_VERSION * 10_000:
+        raise CapabilityError(
+            f"PostgreSQL {version // 10_000} is too old", hint=f"omoide needs {OLDEST_VERSION} or newer"
+        )
+
+
+def _drive(connection: psycopg.Connection[Any], script: Script[R]) -> R:
+    with connection.cursor() as cursor, contextlib.closing(script):
+        try:
+            step = next(script)
+            while True:
+                query: Any = step.query
+                if step.many is not None:
+                    cursor.executemany(query, step.many)
+                else:
+                    cursor.execute(query, step.parameters or None)
+                step = script.send(cursor.fetchall() if cursor.description and step.many is None else [])
+        except StopIteration as stop:
+            result: R = stop.value
+            return result
+
+
+async def _adrive(connection: psycopg.AsyncConnection[Any], script: Script[R]) -> R:
+    async with connection.cursor() as cursor:
+        with contextlib.closing(script):
+            try:
+                step = next(script)
+                while True:
+                    query: Any = step.query
+                    if step.many is not None:
+                        await cursor.executemany(query, step.many)
+                    else:
+                        await cursor.execute(query, step.parameters or None)
+                    has_rows = cursor.description and step.many is None
+                    step = script.send(await cursor.fetchall() if has_rows else [])
+            except StopIteration as stop:
+                result: R = stop.value
+                return result

@@ -1,0 +1,83 @@
+"""Errors of the PostgreSQL client become omoide's, in this one place.
+
+A message names the kind of failure and its SQLSTATE, and nothing the server said: details and
+contexts of a server quote values.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from psycopg import errors
+
+from omoide.errors import CapabilityError, ModelError, StoreError, StoreTimeoutError, StoreUnavailableError
+
+__all__ = ["Clash", "translated", "translating"]
+
+HINT = "is PostgreSQL up, and the URL right?"
+_TIMEOUT = (
+    errors.QueryCanceled,
+    errors.LockNotAvailable,
+    errors.IdleInTransactionSessionTimeout,
+    errors.ConnectionTimeout,
+)
+_UNAVAILABLE = (
+    "08",  # connection
+    "28",  # authorisation
+    "3D",  # no such database
+    "53",  # out of resources
+    "57",  # operator intervention: shutdown, starting up
+    "58",  # system
+)
+_SCHEMA = (
+    errors.UndefinedTable,
+    errors.UndefinedColumn,
+    errors.DatatypeMismatch,
+    errors.UndefinedObject,
+    errors.InvalidSchemaName,
+)
+
+
+class Clash(StoreError):
+    """A unique index refused a row; `constraint` is its name."""
+
+    def __init__(self, constraint: str) -> None:
+        super().__init__("a unique row is there already")
+        self.constraint = constraint
+
+
+def translated(error: BaseException) -> StoreError | ModelError | None:
+    """omoide's error for one of the client's; None for what is none of them."""
+    if isinstance(error, _TIMEOUT):
+        return StoreTimeoutError(f"PostgreSQL gave no answer in time ({type(error).__name__})")
+    if isinstance(error, errors.UniqueViolation | errors.ExclusionViolation):
+        return Clash(error.diag.constraint_name or "")
+    state = getattr(error, "sqlstate", None) or ""
+    if isinstance(error, _SCHEMA):
+        return ModelError(f"a table is not what omoide made ({state})", hint="omoide doctor")
+    if isinstance(error, errors.InsufficientPrivilege):
+        return CapabilityError("the PostgreSQL user lacks a right that omoide needs")
+    if state[:2] in _UNAVAILABLE or (isinstance(error, psycopg.OperationalError) and not state):
+        return StoreUnavailableError(f"PostgreSQL does not answer{f' ({state})' if state else ''}", hint=HINT)
+    if isinstance(error, psycopg.InterfaceError):
+        return StoreUnavailableError("the connection to PostgreSQL is closed", hint=HINT)
+    if isinstance(error, psycopg.Error):
+        return StoreError(f"PostgreSQL refused a statement ({type(error).__name__} {state})".rstrip())
+    return None
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """Raise omoide's errors instead of the client's, without their texts."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        raise
+    except Exception as error:
+        other = translated(error)
+        if other is None:
+            raise
+        raise other from None

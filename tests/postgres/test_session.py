@@ -1,0 +1,186 @@
+"""Scripts of statements: one transaction each, values as parameters only, outages told as outages."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from omoide.errors import StoreError, StoreTimeoutError, StoreUnavailableError
+from omoide.ops import port
+from omoide.stores.postgres.session import Database, Script, Step
+from omoide.stores.postgres.translate import Clash
+from omoide.testing import PostgresServer
+
+
+@pytest.fixture
+def database(postgres_url: str) -> Iterator[Database]:
+    found = Database(postgres_url, timeout=5)
+    found.run(_tables)
+    yield found
+    found.close()
+
+
+def _tables() -> Script[None]:
+    yield Step("DROP TABLE IF EXISTS notes")
+    yield Step("CREATE TABLE notes (id integer PRIMARY KEY, body text)")
+
+
+def write(number: int, body: str) -> Script[None]:
+    yield Step("INSERT INTO notes VALUES (%s, %s)", (number, body))
+
+
+def write_many(*numbers: int) -> Script[None]:
+    yield Step("INSERT INTO notes VALUES (%s, 'x')", many=[(number,) for number in numbers])
+
+
+def write_then_fail(number: int) -> Script[None]:
+    yield Step("INSERT INTO notes VALUES (%s, 'x')", (number,))
+    raise ValueError("no")
+
+
+def count() -> Script[int]:
+    rows = yield Step("SELECT count(*) FROM notes")
+    return int(rows[0][0])
+
+
+def test_a_script_is_one_transaction(database: Database) -> None:
+    with pytest.raises(ValueError, match="no"):
+        database.run(write_then_fail, 1)
+    assert database.run(count) == 0
+    database.run(write_many, 1, 2, 3)
+    with pytest.raises(Clash):
+        database.run(write_many, 4, 1)
+    assert database.run(count) == 3
+
+
+async def test_the_async_face_runs_the_same_scripts(database: Database) -> None:
+    await asyncio.gather(*(database.arun(write, number, "x") for number in range(30)))
+    assert await database.arun(count) == 30 == database.run(count)
+    with pytest.raises(Clash):
+        await database.arun(write, 1, "x")
+
+
+def test_it_works_in_successive_loops(database: Database) -> None:
+    for number in range(3):
+        asyncio.run(database.arun(write, number, "x"))
+    assert database.run(count) == 3
+
+
+async def test_a_cancelled_script_leaves_nothing_and_its_connection_is_not_reused_dirty(
+    database: Database,
+) -> None:
+    def slow() -> Script[None]:
+        yield Step("INSERT INTO notes VALUES (1, 'x')")
+        yield Step("SELECT pg_sleep(30)")
+
+    task = asyncio.create_task(database.arun(slow))
+    await asyncio.sleep(0.2)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await database.arun(count) == 0
+
+
+def test_many_threads_share_few_connections(postgres_url: str, database: Database) -> None:
+    few = Database(postgres_url, timeout=10, size=2)
+    threads = [threading.Thread(target=few.run, args=(write, number, "x")) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    few.close()
+    assert database.run(count) == 20
+
+
+def test_a_statement_ends_with_its_time(database: Database) -> None:
+    def slow() -> Script[None]:
+        yield Step("SELECT pg_sleep(30)")
+
+    with port.deadline(0.2), pytest.raises(StoreTimeoutError):
+        database.run(slow)
+    assert database.run(count) == 0
+
+
+def test_no_error_quotes_a_value(database: Database) -> None:
+    database.run(write, 1, "x")
+
+    def secret() -> Script[None]:
+        yield Step("INSERT INTO notes VALUES (%s::integer, %s)", ("the secret", "the secret"))
+
+    for script, args in ((secret, ()), (write, (1, "the secret"))):
+        with pytest.raises(StoreError) as caught:
+            database.run(script, *args)
+        assert "secret" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+
+
+def test_the_server_sees_parameters_apart_from_statements(database: Database) -> None:
+    def told() -> Script[str]:
+        yield Step("SELECT %s::text", ("the secret",))
+        rows = yield Step("SELECT string_agg(query, ' ') FROM pg_stat_activity")
+        return str(rows[0][0])
+
+    assert "secret" not in database.run(told)
+
+
+def test_no_server_is_an_outage_and_told_at_once() -> None:
+    nowhere = Database("postgresql://omoide@/omoide?host=/nowhere", timeout=5)
+    with pytest.raises(StoreUnavailableError):
+        nowhere.run(count)
+    with pytest.raises(StoreUnavailableError):
+        asyncio.run(nowhere.arun(count))
+
+
+def test_a_restarted_server_is_found_again_without_an_error() -> None:
+    with PostgresServer() as server:
+        database = Database(server.url_of(server.create()), timeout=5)
+        database.run(_tables)
+        server.kill9()
+        with pytest.raises(StoreUnavailableError):
+            _until_down(database)
+        server.start()
+        assert database.run(count) == 0
+        server.stop()
+        server.start()
+        assert database.run(count) == 0
+        assert asyncio.run(database.arun(count)) == 0
+        database.close()
+
+
+def _until_down(database: Database) -> None:
+    for _ in range(1000):
+        database.run(count)
+
+
+def test_an_unknown_database_or_a_closed_one_is_an_error_without_a_password(postgres_url: str) -> None:
+    wrong = Database(postgres_url.replace("omoide@/", "omoide:pass@/nothing_"), timeout=5)
+    with pytest.raises(StoreUnavailableError) as caught:
+        wrong.run(count)
+    assert "pass" not in f"{caught.value}{wrong!r}"
+    wrong.close()
+    with pytest.raises(StoreError, match="closed"):
+        wrong.run(count)
+
+
+def test_a_process_that_forks_leaves_its_connections_alone(database: Database) -> None:
+    import os
+
+    database.run(write, 1, "x")
+    child = os.fork()
+    if child == 0:
+        try:
+            database.run(write, 2, "x")
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert database.run(count) == 2
+
+
+def test_psycopg_is_new_enough() -> None:
+    assert tuple(int(part) for part in psycopg.__version__.split(".")[:2]) >= (3, 2)
