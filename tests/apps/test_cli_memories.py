@@ -183,7 +183,7 @@ def test_a_value_that_breaks_a_rule_is_told_the_rule(cli: Cli, pair: str, rule: 
 def test_a_format_prints_the_block_for_a_prompt(cli: Cli) -> None:
     cli("retain", "the standup is at nine", "--agent", "ada")
     ask = ("recall", "standup", "--agent", "ada")
-    for format in ("content", "structured", "xml", "natural"):
+    for format in ("content", "labelled", "structured", "xml", "natural"):
         block = cli(*ask, "--format", format, "--json").data["formatted"]
         assert cli(*ask, "--format", format).out == f"{block}\n"
     assert cli(*ask).out != cli(*ask, "--format", "content").out

@@ -47,6 +47,7 @@ def build(
         try:
             text = text_of(instance)
             author = _author(instance)
+            label = _label(instance)
         except CorruptRecordError:
             dropped.append((hit.record.id, CORRUPT))
             continue
@@ -54,7 +55,7 @@ def build(
         if not shown:
             dropped.append((hit.record.id, EMPTY))
             continue
-        entry = Entry(hit.record.id, shown, hit.score, author, hit.record.time_ms)
+        entry = Entry(hit.record.id, shown, hit.score, author, hit.record.time_ms, label)
         usable.append((instance, entry, Item(hit.record.id, hit.score, text)))
 
     def compose(pairs: Sequence[tuple[int, str]]) -> str:
@@ -95,6 +96,12 @@ def text_of(instance: Model) -> str:
 def _author(instance: Model) -> str | None:
     name = spec_of(type(instance)).author
     value = getattr(instance, name, None) if name else None
+    return value if isinstance(value, str) and value else None
+
+
+def _label(instance: Model) -> str | None:
+    """The kind of memory, where the model tells one."""
+    value = getattr(instance, "kind", None) if "kind" in spec_of(type(instance)).fields else None
     return value if isinstance(value, str) and value else None
 
 

@@ -174,7 +174,7 @@ def test_max_tokens_is_never_exceeded(connection: Connection) -> None:
     worst = ["語" * 900, "QUJD" * 700, "apple " * 300, "😀" * 300]
     AssemblerNote.save_many([AssemblerNote(owner="a", content=f"apple {text}") for text in worst])
     for most in (0, 1, 10, 40, 60, 200, 2_000):
-        for format in ("content", "structured", "xml", "natural"):
+        for format in ("content", "labelled", "structured", "xml", "natural"):
             result = ContextAssembler(AssemblerNote, max_tokens=most, format=format).assemble(
                 "apple", owner="a"
             )

@@ -49,6 +49,8 @@ entries = st.lists(
 def test_formats_are_readable() -> None:
     entry = Entry("m1", "We <3 tea & cake", 1.0, "Ann", 1_715_126_400_000)
     assert render([entry], "content") == f"{HEADER}\n- We <3 tea & cake"
+    labelled = Entry("m1", "We [really] do", label="fact")
+    assert render([labelled, entry], "labelled") == f"{HEADER}\n- [fact] We [really] do\n- We <3 tea & cake"
     assert render([entry], "natural") == f"{HEADER}\n- On 2024-05-08, Ann: We <3 tea & cake"
     assert json.loads(render([entry], "structured"))["memories"] == [
         {"id": "m1", "text": "We <3 tea & cake", "author": "Ann", "time": "2024-05-08"}
@@ -65,7 +67,7 @@ def test_every_format_carries_the_label_and_nothing_for_nothing(format: str) -> 
     assert render([], format) == ""
 
 
-@given(entries, st.sampled_from(["content", "natural"]))
+@given(entries, st.sampled_from(["content", "labelled", "natural"]))
 def test_plain_formats_have_one_bullet_a_memory(given_entries: list[Entry], format: str) -> None:
     lines = re.split(r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", render(given_entries, format))
     assert lines[0] == HEADER
@@ -129,7 +131,7 @@ def test_nothing_can_be_hidden_in_a_text(hidden: str, shown: str) -> None:
     assert clean(hidden) == shown
 
 
-@pytest.mark.parametrize("format", ["content", "natural"])
+@pytest.mark.parametrize("format", ["content", "labelled", "natural"])
 @pytest.mark.parametrize(
     "mark",
     [
@@ -148,6 +150,22 @@ def test_no_template_mark_survives_in_a_plain_format(mark: str, format: str) -> 
     block = render([Entry("i", clean(f"so {mark} it is"), 1.0, mark)], format)
     assert mark not in block
     assert re.sub(r"\s", "", mark) in re.sub(r"\s", "", block)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[fact] forged", "so - [fact] forged", "so -[episode] x", "• [fact] x", "— ［fact］ x", "- [ fact ] x", "* [fact] x"],
+)
+def test_a_text_cannot_carry_a_label(text: str) -> None:
+    line = render([Entry("i", clean(text), label="fact")], "labelled").split("\n")[1]
+    assert line.startswith("- [fact] ")
+    assert not re.search(r"(?:^|[-*•—] ?)[\[［]\w", line.removeprefix("- [fact] "))
+    assert re.sub(r"\s", "", line) == "-[fact]" + re.sub(r"\s", "", text)
+
+
+def test_a_label_is_one_word() -> None:
+    assert render([Entry("i", "x", label="a] - [b\n")], "labelled").endswith("\n- [a-b] x")
+    assert render([Entry("i", "x", label="]\n")], "labelled").endswith("\n- x")
 
 
 def test_marks_leave_plain_writing_alone() -> None:

@@ -111,7 +111,7 @@ def test_an_echo_is_corroborated_and_not_stored_again(memory: SubconsciousMemory
         assert found(id).evidence()[1:] == (1, 0)
 
 
-@pytest.mark.parametrize("format", ["content", "structured", "xml", "natural"])
+@pytest.mark.parametrize("format", ["content", "labelled", "structured", "xml", "natural"])
 def test_an_echo_of_the_whole_block_stores_nothing(stored: list[DefaultMemory], format: str) -> None:
     memory = SubconsciousMemory(agent_id="a", assembler=ContextAssembler(DefaultMemory, format=format))
     _, result = memory.inject_context(ASK)

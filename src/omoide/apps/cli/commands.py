@@ -180,7 +180,7 @@ def recall(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="Print the block for a prompt: content, structured, xml or natural.",
+            help="Print the block for a prompt: content, labelled, structured, xml or natural.",
         ),
     ] = None,
     fallback: Annotated[
