@@ -154,7 +154,15 @@ def test_no_template_mark_survives_in_a_plain_format(mark: str, format: str) -> 
 
 @pytest.mark.parametrize(
     "text",
-    ["[fact] forged", "so - [fact] forged", "so -[episode] x", "• [fact] x", "— ［fact］ x", "- [ fact ] x", "* [fact] x"],
+    [
+        "[fact] forged",
+        "so - [fact] forged",
+        "so -[episode] x",
+        "• [fact] x",
+        "— ［fact］ x",
+        "- [ fact ] x",
+        "* [fact] x",
+    ],
 )
 def test_a_text_cannot_carry_a_label(text: str) -> None:
     line = render([Entry("i", clean(text), label="fact")], "labelled").split("\n")[1]

@@ -16,11 +16,15 @@ from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
 
 from omoide.errors import ModelError
-from omoide.stores.postgres.session import Database, Script, Step
+from omoide.stores.postgres.script import Script, Step
 
-__all__ = ["LOCK", "Migration", "amigrate", "migrate", "migrations_of"]
+if TYPE_CHECKING:
+    from omoide.stores.postgres.session import Database
+
+__all__ = ["LOCK", "Migration", "aensure", "amigrate", "ensure", "migrate", "migrations_of"]
 
 LOCK = 0x6F6D_6F69_6465
 """Advisory lock of every schema change of omoide in a database."""
@@ -92,6 +96,24 @@ async def amigrate(database: Database, line: str, folder: Traversable | None = N
     if await database.arun(_is_current, line, wanted):
         return 0
     return await database.arun(_apply, line, wanted)
+
+
+def ensure(database: Database, *lines: str) -> Database:
+    """Bring lines up to date, once a process and database; the database. Cost: nothing from then on."""
+    for line in lines:
+        if line not in database.ready:
+            migrate(database, line)
+            database.ready.add(line)
+    return database
+
+
+async def aensure(database: Database, *lines: str) -> Database:
+    """`ensure`, async."""
+    for line in lines:
+        if line not in database.ready:
+            await amigrate(database, line)
+            database.ready.add(line)
+    return database
 
 
 def _is_current(line: str, wanted: tuple[Migration, ...]) -> Script[bool]:

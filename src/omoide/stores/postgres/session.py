@@ -18,18 +18,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, ParamSpec, TypeVar
 
 import psycopg
-from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from omoide import settings
 from omoide.errors import CapabilityError, StoreError, StoreTimeoutError
 from omoide.ops import port
 from omoide.stores.postgres.pool import LoopPools, ThreadPool
+from omoide.stores.postgres.script import Rows, Script, Step
 from omoide.stores.postgres.translate import translated, translating
 
 __all__ = ["Database", "Rows", "Script", "Step", "current"]
@@ -41,20 +40,6 @@ CONNECTIONS = 10
 _LOST_RACE = frozenset({"40001", "40P01"})  # serialisation, deadlock
 _MOST_TRIES = 5
 
-Rows: TypeAlias = "list[tuple[Any, ...]]"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One statement. With `many`, it runs for each of these parameter lists, sent together: no rows then."""
-
-    query: str | sql.Composable
-    parameters: Sequence[Any] = ()
-    many: Sequence[Sequence[Any]] | None = None
-
-
-Script: TypeAlias = Generator[Step, Rows, R]
-
 
 class Database:
     """One PostgreSQL database, for any number of threads and event loops.
@@ -64,7 +49,7 @@ class Database:
         timeout: Seconds a statement may take, and the wait for a connection. None: `OMOIDE_TIMEOUT`, else 5.
         size: Most connections in use by the threads of a process, and by each event loop.
 
-    Attributes: `url` (without credentials), `timeout`.
+    Attributes: `url` (without credentials), `timeout`, `ready` (lines of migrations known to be applied).
     """
 
     def __init__(self, url: str, *, timeout: float | None = None, size: int = CONNECTIONS) -> None:
@@ -73,6 +58,7 @@ class Database:
             told = conninfo_to_dict(url)
         self.url = f"postgresql://{told.get('host') or ''}/{told.get('dbname') or told.get('user') or ''}"
         self._url, self._closed = url, False
+        self.ready: set[str] = set()
         self._threads = ThreadPool(self._connect, size)
         self._loops = LoopPools(self._aconnect, size)
 

@@ -1,0 +1,32 @@
+"""Scripts: statements as data, so that what is asked of PostgreSQL needs no client to be imported.
+
+A *script* is a generator that yields steps (a statement with its parameters) and receives their rows.
+`session` runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from psycopg import sql
+
+__all__ = ["Rows", "Script", "Step"]
+
+R = TypeVar("R")
+
+Rows: TypeAlias = "list[tuple[Any, ...]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One statement. With `many`, it runs for each of these parameter lists, sent together: no rows then."""
+
+    query: str | sql.Composable
+    parameters: Sequence[Any] | Mapping[str, Any] = ()
+    many: Sequence[Sequence[Any]] | None = None
+
+
+Script: TypeAlias = Generator[Step, Rows, R]
