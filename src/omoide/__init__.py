@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         StoreError,
         StoreTimeoutError,
         StoreUnavailableError,
+        TransferError,
     )
     from omoide.fields import (
         AutoKeyField,
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
     from omoide.ops.reindex import areindex, reindex
     from omoide.ops.save import SaveOutcome
     from omoide.ops.screening import ascan_memories, scan_memories
+    from omoide.ops.transfer.export import aexport_memories, export_memories
+    from omoide.ops.transfer.intake import aimport_memories, import_memories
     from omoide.ops.upkeep import adoctor, aprune, doctor, prune
 
 _HOMES = {
@@ -79,6 +82,7 @@ _HOMES = {
         "StoreError",
         "StoreTimeoutError",
         "StoreUnavailableError",
+        "TransferError",
     ),
     "omoide.fields": (
         "AutoKeyField",
@@ -108,6 +112,8 @@ _HOMES = {
     "omoide.ops.reindex": ("areindex", "reindex"),
     "omoide.ops.save": ("SaveOutcome",),
     "omoide.ops.screening": ("ascan_memories", "scan_memories"),
+    "omoide.ops.transfer.export": ("aexport_memories", "export_memories"),
+    "omoide.ops.transfer.intake": ("aimport_memories", "import_memories"),
     "omoide.ops.upkeep": ("adoctor", "aprune", "doctor", "prune"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -153,10 +159,13 @@ __all__ = [
     "StoreUnavailableError",
     "StringField",
     "TagField",
+    "TransferError",
     "UUIDField",
     "WriteFilterMixin",
     "__version__",
     "adoctor",
+    "aexport_memories",
+    "aimport_memories",
     "aprune",
     "areindex",
     "ascan_memories",
@@ -164,6 +173,8 @@ __all__ = [
     "batch",
     "connect",
     "doctor",
+    "export_memories",
+    "import_memories",
     "prune",
     "reindex",
     "scan_memories",

@@ -7,6 +7,7 @@
     ├── NotFoundError (LookupError)         no such record
     ├── ConflictError                       a lost race, or a clash with a unique record
     ├── PolicyError                         refused by the never-record firewall or a write filter
+    ├── TransferError (ValueError)          a file that cannot be imported, or written
     └── StoreError
         ├── StoreUnavailableError (ConnectionError)   no server answers
         ├── StoreTimeoutError (TimeoutError)          no answer in time
@@ -74,6 +75,17 @@ class PolicyError(OmoideError):
     def __init__(self, message: str, *, reason: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.reason = reason
+
+
+class TransferError(OmoideError, ValueError):
+    """A file of memories that cannot be imported as it is, or written; nothing was stored.
+
+    Attribute: `place`, where it is wrong ("line 7"), "" for the file as a whole.
+    """
+
+    def __init__(self, message: str, *, place: str = "", hint: str = "") -> None:
+        super().__init__(f"{place}: {message}" if place else message, hint=hint)
+        self.place = place
 
 
 class StoreError(OmoideError):

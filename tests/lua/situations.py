@@ -24,10 +24,12 @@ from omoide.ops.request import (
     Evidence,
     FinishReindex,
     Increment,
+    Kept,
     Link,
     Observe,
     Page,
     Prune,
+    Statistics,
 )
 
 Situation = Callable[[Connection, Keys], Any]
@@ -98,6 +100,33 @@ def save_update(connection: Connection, keys: Keys) -> Any:
     scope = _scope()
     _filled(connection, scope)
     return put(scope, "1", "the cat likes milk", unique=(OTHER_DIGEST,), author="v", entities=("Ann", "Cid"))
+
+
+def _with_state(scope: Scope) -> Any:
+    """A new record that comes with its state, links to what is there and to what is not."""
+    kept = Kept(
+        version=7,
+        statistics=Statistics(3.5, 1.25, 2, 1, 9, 1_700_000_000_000),
+        order=12.5,
+        expires_ms=4_000_000_000_000,
+        edges=(("1", 2.0), ("gone", 1.0), ("3", 0.5)),
+    )
+    return put(scope, "5", "a bird likes fish", unique=(OTHER_DIGEST,), kept=kept, **DETAILS)
+
+
+@situation
+def save_with_state(connection: Connection, keys: Keys) -> Any:
+    scope = _scope(ttl=60)
+    _filled(connection, scope, ttl_ms=60_000)
+    return _with_state(scope)
+
+
+@situation
+def save_with_state_under_rebuild(connection: Connection, keys: Keys) -> Any:
+    scope = _scope(ttl=60)
+    _filled(connection, scope, ttl_ms=60_000)
+    _under_rebuild(connection, scope)
+    return _with_state(scope)
 
 
 @situation

@@ -27,6 +27,7 @@ READ_ONLY = frozenset(
     {
         "column",
         "count",
+        "dump",
         "fetch",
         "get",
         "ids",

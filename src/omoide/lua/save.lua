@@ -22,12 +22,13 @@ local function done_before(before)
   end
 end
 
--- What stands in the way: a lost race, a taken id, a record that was deleted.
-local function refusal(old)
+-- What stands in the way: a lost race, a taken id, a record that was deleted, a deadline that is over.
+local function refusal(old, now)
   local version = old and version_of(old) or 0
   if plan.expect and plan.expect ~= version then return { old and 'version' or 'deleted', version } end
   if plan.mode == 'create' and old then return { 'exists', version } end
   if plan.mode == 'update' and not old then return { 'deleted', 0 } end
+  if plan.expires and plan.expires <= now then return { 'expired', 0 } end
 end
 
 -- Surplus beyond the cap goes, lowest in the decay order first, never the row just written.
@@ -49,7 +50,7 @@ end
 
 -- What an update keeps: the statistics, the operations before and, unless it names a time, the time of the first save.
 local function carried(old, before)
-  if not old then return { version = 1, earlier = '', old = false } end
+  if not old then return { version = plan.version or 1, earlier = '', old = false } end
   local operations = before.operation .. pack('<I2', before.evicted) .. before.earlier
   local _, confidence, _, _, _, _, version, time = unpack_bytes('<I2I2I4fI4I4I4i8', attributes_of(old))
   return { version = version + 1, confidence = confidence, time = time, statistics = call('HGET', P.c, old) or nil,
@@ -78,7 +79,7 @@ return atomically(function()
     end
     old = false
   end
-  local refused = refusal(old)
+  local refused = refusal(old, now)
   for i = 1, #foot.unique do
     local holder = not refused and call('HGET', P.q, foot.unique[i])
     if holder and holder ~= old then
@@ -100,6 +101,7 @@ return atomically(function()
     local _, terms = erase(P, H, old)
     erased[#erased + 1] = { tonumber(old), terms }
   end
+  if plan.edges then join(P, row, plan.edges) end
   local new
   if S then
     local copy = call('HGET', S.m, plan.id)

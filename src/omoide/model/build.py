@@ -22,7 +22,10 @@ RESERVED = frozenset(
         "explain",
         "extractor",
         "extractor_deadline",
+        "field_map",
+        "file_format",
         "ids",
+        "lift_cap",
         "max_items",
         "max_tokens",
         "model",
@@ -31,6 +34,7 @@ RESERVED = frozenset(
         "query",
         "ranking",
         "record_id",
+        "saved_as",
         "scan",
         "self",
     }

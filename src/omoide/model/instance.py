@@ -246,10 +246,22 @@ def add_entries(instance: Instance, draft: Draft) -> None:
         FieldError: a value is too long, or a number too large, for its index.
     """
     spec = spec_of(type(instance))
-    draft.importance = _importance(instance, spec)
+    add_equality(instance, draft)
     draft.session = _role(instance, spec.session)
     draft.author = _role(instance, spec.author)
     draft.time_ms = _time(instance, spec)
+    for attribute in spec.fields.values():
+        attribute.entries(draft, instance)
+
+
+def add_equality(instance: Instance, draft: Draft) -> None:
+    """Fill in the entries that a value may be too long or too large for: importance and equality.
+
+    Raises:
+        FieldError: one is.
+    """
+    spec = spec_of(type(instance))
+    draft.importance = _importance(instance, spec)
     for name in spec.exact:
         attribute = spec.fields[name]
         value = getattr(instance, name, None)
@@ -257,8 +269,6 @@ def add_entries(instance: Instance, draft: Draft) -> None:
             if len(text.encode()) > EXACT_BYTES:
                 raise attribute.error(spec.name, f"an indexed value is at most {EXACT_BYTES} bytes of UTF-8")
             draft.exact.append((name, text))
-    for attribute in spec.fields.values():
-        attribute.entries(draft, instance)
 
 
 def _importance(instance: Instance, spec: ModelSpec) -> float:

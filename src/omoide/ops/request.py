@@ -56,6 +56,36 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Statistics:
+    """What outcomes and deliveries left of a record: Beta evidence with its counts, and its accesses."""
+
+    alpha: float
+    beta: float
+    corroborations: int = 0
+    contradictions: int = 0
+    access_count: int = 0
+    accessed_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a store keeps of a record beside its values; an export tells it, a write may set it.
+
+    `statistics` None: the prior of the model stands. `order`: score of the decay order, None for a touch
+    now. `expires_ms` 0: never. `edges`: (id, weight) of links to records that were stored before this one,
+    strongest first, at most 64; the others have the same links. `entities`: names that it is filed under.
+    """
+
+    version: int = 1
+    time_ms: int | None = None
+    statistics: Statistics | None = None
+    order: float | None = None
+    expires_ms: int = 0
+    edges: tuple[tuple[str, float], ...] = ()
+    entities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Put(Request["PutReply"]):
     """Write one record with all its index entries, in one atomic step.
 
@@ -65,7 +95,9 @@ class Put(Request["PutReply"]):
     most 2,048. `length`: all text terms, counted with repeats. `exact`: (field, value) pairs.
     `unique`: one (fields, values) digest, 16 bytes, per uniqueness rule. `base`: base score of the
     decay order, or None. `time_ms` None: the time of the first save, by the server's clock.
-    `cap`: most records the partition may hold, 0 for no bound.
+    `cap`: most records the partition may hold, 0 for no bound. `kept`: state of a new record that takes the
+    place of what the store would begin with (`time_ms`, `ttl_ms` and `entities` of the write still hold);
+    its names then make no edges.
     """
 
     scope: Scope
@@ -90,11 +122,12 @@ class Put(Request["PutReply"]):
     suspect: bool = False
     ttl_ms: int | None = None
     cap: int = 0
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PutReply:
-    """status: `stored`, `duplicate` (of `duplicate_of`), `exists`, `deleted`, `version`."""
+    """status: `stored`, `duplicate` (of `duplicate_of`), `exists`, `deleted`, `version`, `expired`."""
 
     status: str
     version: int = 0
@@ -344,6 +377,35 @@ class PageReply:
     records: tuple[Record, ...]
     cursor: str
     restarted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dump(Request["DumpReply"]):
+    """The next `size` (1..128) live records in storage order after `cursor`, and all that is kept of them."""
+
+    scope: Scope
+    cursor: str = ""
+    size: int = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Dumped:
+    """One record: stored forms by field name, and its state."""
+
+    id: str
+    row: int
+    values: dict[str, Any]
+    kept: Kept
+
+
+@dataclass(frozen=True, slots=True)
+class DumpReply:
+    """`cursor` is empty at the end. `next`: the first row that is not given yet; rows from it on hold what is
+    written after this reply."""
+
+    records: tuple[Dumped, ...]
+    cursor: str
+    next: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -299,6 +299,80 @@ def list_memories(
         return give(answer, as_json=as_json)
 
 
+@app.command("export")
+def export_memories(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File to write; - is stdout.")],
+    model: ModelPath = DEFAULT_MODEL,
+    agent: Agent = None,
+    partition: Partition = None,
+    url: Url = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Write memories with all that is kept of them to a file, one a line.
+
+    All partitions of the model, or one.
+    """
+    from omoide.apps.cli import transfer
+
+    kind = model_at(model)
+    where = partition_of(kind, agent, partition or ()) if agent is not None or partition else {}
+    with opened(url, namespace):
+        return give(transfer.export(kind, file, where, as_json=as_json), as_json=as_json)
+
+
+@app.command("import")
+def import_memories(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="FILE", help="File to read; - is stdin; for popoto the URL of its store."),
+    ],
+    file_format: Annotated[
+        str,
+        typer.Option("--from", metavar="FORMAT", help="Who wrote it: omoide, mem0, jsonl or popoto."),
+    ] = "omoide",
+    model: ModelPath = DEFAULT_MODEL,
+    agent: Agent = None,
+    partition: Partition = None,
+    fields: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--field",
+            metavar="NAME=FIELD",
+            help="Which field a name of mem0 or jsonl is; NAME= leaves it out; repeatable.",
+        ),
+    ] = None,
+    saved_as: Annotated[
+        str | None,
+        typer.Option("--saved-as", metavar="NAME", help="Name of the model there, where it is another."),
+    ] = None,
+    lift_cap: Annotated[
+        bool, typer.Option("--lift-cap", help="Take more records than a partition may hold.")
+    ] = False,
+    url: Url = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Store the memories of a file; what is there already stays as it is.
+
+    Everything is checked before anything is written. Exit code 1 when a memory was refused.
+    """
+    from omoide.apps.cli import transfer
+
+    kind = model_at(model)
+    with opened(url, namespace):
+        answer = transfer.take_in(
+            kind,
+            source,
+            file_format,
+            transfer.where_of(kind, agent, partition or ()),
+            fields=fields or (),
+            saved_as=saved_as,
+            lift_cap=lift_cap,
+        )
+        return give(answer, as_json=as_json)
+
+
 @app.command()
 def stop(
     folder: Annotated[

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from omoide.apps.cli.output import FAILED, MISUSED, fail
-from omoide.errors import FieldError, ModelError, OmoideError, QueryError
+from omoide.errors import FieldError, ModelError, OmoideError, QueryError, TransferError
 
 INTERRUPTED = 130
+_MISUSES = (QueryError, FieldError, ModelError, TransferError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -25,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments, as_json)
     except OmoideError as error:
-        misused = isinstance(error, QueryError | FieldError | ModelError) or type(error) is OmoideError
+        misused = isinstance(error, _MISUSES) or type(error) is OmoideError
         code = MISUSED if misused else FAILED
         return fail(str(error), error.hint, code, as_json=as_json, kind=type(error).__name__)
     except KeyboardInterrupt:

@@ -30,6 +30,8 @@ _TWINS = {
     "retain": "omoide.Model.save",
     "forget": "omoide.Model.delete_many, omoide.Model.delete_partition",
     "list": "omoide.Model.query",
+    "export": "omoide.export_memories",
+    "import": "omoide.import_memories",
     "stop": "omoide.stores.embedded.stop",
     "bench": "benchmarks.<suite>.main",
 }

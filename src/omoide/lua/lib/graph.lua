@@ -134,6 +134,20 @@ local function link_all(Q, linked, delta)
   end
 end
 
+-- Give a new row edges to those of these records (id, weight) that are there.
+local function join(Q, row, edges)
+  local rows, weights, n, old = edges_of(Q, row)
+  for i = 1, #edges do
+    local other = tonumber(call('HGET', Q.m, edges[i][1]) or row)
+    local weight = other ~= row and add_half_edge(Q, other, row, edges[i][2]) or 0
+    if weight > 0 then
+      n = n + 1
+      rows[n], weights[n] = other, weight
+    end
+  end
+  for _, gone in ipairs(store_edges(Q, row, rows, weights, old)) do drop_half_edge(Q, gone, row) end
+end
+
 local function drop_edges(Q, row)
   local rows, _, _, old = edges_of(Q, row)
   for i = 1, #rows do drop_half_edge(Q, rows[i], row) end

@@ -20,6 +20,7 @@ local function make_room(key, row)
 end
 
 -- `carry` has what an update keeps of the row it replaces, and which one that is (`old`; false: none, nil: look).
+-- A plan may set what the store keeps: version, order, expires (ms), and edges in the place of those that names would make.
 -- Uniqueness has been checked; the old row, if any, is erased by the caller afterwards.
 local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   local row = H.next
@@ -34,12 +35,13 @@ local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   hset(Q.r, row, body, false)
   hset(Q.f, row, footprint_bytes(plan.operation, carry.evicted or 0, carry.earlier, foot_bytes), false)
   if #foot.terms > 0 then append_postings(Q, row, foot.terms, plan.codes) end
-  zadd(Q.d, string.format('%.17g', decay_order(plan.rate, plan.importance, carry.touched or now / 1000)), row, false)
+  local order = plan.order or decay_order(plan.rate, plan.importance, carry.touched or now / 1000)
+  zadd(Q.d, string.format('%.17g', order), row, false)
   local statistics = carry.statistics or plan.statistics
   if statistics then hset(Q.c, row, statistics, false) end
   for i = 1, #foot.unique do hset(Q.q, foot.unique[i], row) end
-  for i = 1, #foot.entities do name_entity(Q, row, foot.entities[i], not carry.copied) end
-  local expires = carry.expires or (plan.ttl and now + plan.ttl)
+  for i = 1, #foot.entities do name_entity(Q, row, foot.entities[i], not (carry.copied or plan.edges)) end
+  local expires = carry.expires or plan.expires or (plan.ttl and now + plan.ttl)
   if expires then zadd(Q.e, string.format('%.17g', expires), row, false) end
   local interval = ''
   if plan.interval then

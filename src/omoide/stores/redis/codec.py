@@ -21,6 +21,7 @@ import secrets
 import struct
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,7 +31,7 @@ from omoide.core.decay import power_relevance, relevance_at
 from omoide.core.postings import code, exact_term
 from omoide.errors import CorruptRecordError
 from omoide.model.schema import ModelSpec
-from omoide.ops.request import Put, Record
+from omoide.ops.request import Kept, Put, Record
 
 if TYPE_CHECKING:
     from omoide.core.columns import Columns
@@ -39,6 +40,7 @@ FORMAT = "1"
 STATISTICS = struct.Struct("<ddIIIq")
 NO_ATTRIBUTES = unpack(bytes(32))
 _F32 = struct.Struct("<f")
+_EDGE = struct.Struct("<If")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 pack_plan = _encode
@@ -98,8 +100,11 @@ def digest(operation_id: str | None) -> bytes:
 
 
 def statistics(put: Put) -> bytes:
-    """Statistics of a new record whose first confidence was given; empty for the model's prior."""
+    """Statistics of a new record whose state or first confidence was given; empty for the model's prior."""
     certainty = put.scope.spec.certainty
+    if put.kept is not None:
+        held = put.kept.statistics
+        return b"" if held is None else STATISTICS.pack(*astuple(held))
     if put.confidence is None or certainty is None:
         return b""
     alpha = put.confidence * certainty.prior_weight
@@ -110,6 +115,9 @@ def _confidence(put: Put) -> int:
     certainty = put.scope.spec.certainty
     if certainty is None:
         return CONFIDENCE_STEPS
+    held = None if put.kept is None else put.kept.statistics
+    if held is not None:
+        return stored_confidence(held.alpha / (held.alpha + held.beta))
     return stored_confidence(certainty.initial if put.confidence is None else put.confidence)
 
 
@@ -164,12 +172,24 @@ def encode_put(put: Put) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
         "interval": spec.ttl is not None,
         "cap": put.cap,
     }
+    if put.kept is not None:
+        plan.update(_state(put.kept))
     entities = list(dict.fromkeys(put.entities))
     unique = [unique_name(name) for name in put.unique]
     listed = _encode([terms, unique, put.session, put.author, entities])
     footprint = identifier(put.id) + listed
     body = _encode({name: put.values[name] for name in sorted(put.values)})
     return plan, footprint, body, terms
+
+
+def _state(kept: Kept) -> dict[str, Any]:
+    """What a plan says of the state of a new record; statistics travel beside it."""
+    return {
+        "version": kept.version,
+        "order": kept.order,
+        "expires": kept.expires_ms or None,
+        "edges": [list(edge) for edge in kept.edges],
+    }
 
 
 def relevance(spec: ModelSpec, order: bytes | float | None, base: float, now_ms: int) -> float | None:
@@ -223,6 +243,11 @@ def tell_of_damage(spec: ModelSpec) -> None:
     _LOG.warning(
         "%s: records that are not what was written are left out; `omoide doctor` counts them", spec.name
     )
+
+
+def edges_in(data: bytes) -> Iterator[tuple[int, float]]:
+    """(row, weight) of the edges of a record, strongest first; bytes short of an edge are dropped."""
+    return _EDGE.iter_unpack(data[: len(data) - len(data) % _EDGE.size])
 
 
 def read_body(body: bytes, id_field: str) -> tuple[str, dict[str, Any]]:

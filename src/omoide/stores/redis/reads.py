@@ -81,7 +81,7 @@ class Lookup:
 
     def page(self, request: Page) -> Handler[PageReply]:
         """Cost: one round trip; at most 500 records and, beyond the first, 1 MiB of bodies."""
-        gen, after = _cursor(request.cursor)
+        gen, after = read_cursor(request.cursor)
         head = self.keys.head(request.scope)
         restarted = False
         size = max(1, min(request.size, 500))
@@ -176,7 +176,8 @@ def _too_fast() -> StoreUnavailableError:
     return StoreUnavailableError("the partition changes faster than it can be read")
 
 
-def _cursor(text: str) -> tuple[bytes, int]:
+def read_cursor(text: str) -> tuple[bytes, int]:
+    """Generation and row of a cursor; none of both for the start."""
     if not text:
         return b"", 0
     gen, _, after = text.rpartition(":")

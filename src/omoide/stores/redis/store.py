@@ -19,6 +19,7 @@ from omoide.ops.request import Request
 from omoide.stores.redis.cache import Cache
 from omoide.stores.redis.calls import Handler
 from omoide.stores.redis.codec import sound
+from omoide.stores.redis.dumps import Dumps
 from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
 from omoide.stores.redis.reader import Reader
@@ -60,6 +61,7 @@ class Binding:
             ask.Get: lookup.get,
             ask.GetUnique: lookup.get_unique,
             ask.Page: lookup.page,
+            ask.Dump: Dumps(keys).dump,
             ask.ReadTurn: lookup.turn,
             ask.Spread: lookup.spread,
             ask.Count: lookup.count,

@@ -1,0 +1,106 @@
+"""What is on its way into a store: partitions and records as a file tells them, checked, not yet written.
+
+A reader makes `Opening`s and `Incoming`s of a source, one at a time and in its order, and raises
+TransferError where the source is wrong. It is called twice: to look at all of it, and to write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from omoide.core.decay import order_score, touched_at
+from omoide.errors import CorruptRecordError, FieldError, TransferError
+from omoide.fields.documents import broken_rule
+from omoide.fields.values import LARGEST_BYTES
+from omoide.model.draft import Draft
+from omoide.model.instance import (
+    Instance,
+    add_equality,
+    id_of,
+    scope_of,
+    single,
+    spec_of,
+    stored_values,
+)
+from omoide.model.schema import DecayIndex, Scope
+from omoide.ops.request import Kept
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A partition that was exported, with its counters."""
+
+    place: str
+    scope: Scope
+    counters: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A record, and where its source has it.
+
+    `kept` None: it begins as a record that is saved now. `ignored`: names of values that are left out.
+    """
+
+    place: str
+    instance: Instance
+    kept: Kept | None = None
+    ignored: tuple[str, ...] = ()
+
+
+Item: TypeAlias = Opening | Incoming
+Reader: TypeAlias = Callable[[], Iterator[Item]]
+
+
+def checked(item: Incoming) -> Scope:
+    """The partition of a record that keeps every rule of its class.
+
+    Raises:
+        TransferError: a value breaks a rule; it names the field.
+    """
+    instance = item.instance
+    spec = spec_of(type(instance))
+    try:
+        id_of(instance)
+        for name, field in spec.fields.items():
+            if field.stored:
+                _check_field(instance, name)
+        for name, value in instance._omoide.extra.items():
+            _check_extra(spec.name, name, value)
+        add_equality(instance, Draft(stored_values(instance)))
+        return scope_of(instance)
+    except (FieldError, CorruptRecordError) as error:
+        raise TransferError(str(error), place=item.place, hint=error.hint) from None
+
+
+def _check_field(instance: Instance, name: str) -> None:
+    """Raise unless the stored form of a value is one that its field writes, or could be left out."""
+    spec = spec_of(type(instance))
+    field = spec.fields[name]
+    if instance._omoide.raw.get(name) is None and name in instance._omoide.raw and not field.required:
+        return
+    field.verify(getattr(instance, name, None), spec.name)
+
+
+def _check_extra(model: str, name: str, value: object) -> None:
+    """Raise unless a value that no field of the class names can be stored as it is."""
+    rule = None if isinstance(value, bytes) else broken_rule(value, LARGEST_BYTES)
+    if rule is not None:
+        raise FieldError(model, name, rule)
+
+
+def order_for(decay: DecayIndex | None, base: float, touched: float) -> float:
+    """The score of the decay order of a model for a last touch (seconds since the epoch)."""
+    if decay is None or decay.exponent is not None:
+        return touched
+    return order_score(single(base), touched, decay.half_life)
+
+
+def touch_of(half_life: float | None, base: float, order: float) -> float:
+    """The last touch behind a score of a decay order; `half_life` None for an order by touch."""
+    return order if half_life is None else touched_at(order, single(base), half_life)
+
+
+__all__ = ["Incoming", "Item", "Opening", "Reader", "checked", "order_for", "touch_of"]
