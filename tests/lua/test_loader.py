@@ -172,6 +172,7 @@ def test_read_verbs_run_where_writes_are_refused(
     arguments = {
         "column": (1, 1),
         "count": (),
+        "dump": (0, 10),
         "get": ("id", "1"),
         "ids": (gen, 1),
         "order": ("", 0, 10),
