@@ -29,9 +29,9 @@ def omoide() -> Blocks:
 def omoide_plain() -> Blocks:
     """The firewall in pure Python."""
     from omoide.privacy import scan, scanner, self_test
-    from omoide.privacy.gates import plain_gate
+    from omoide.privacy.gates import make_gate
 
-    look = plain_gate(*scanner.gate_words())
+    look = make_gate(scanner.questions())
     scanner.gate = lambda: look  # type: ignore[assignment]
     self_test()
     return lambda text: scan(text).blocked

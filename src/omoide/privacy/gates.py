@@ -1,38 +1,90 @@
-"""Which words and literals occur: the cheap question asked before any rule runs.
+"""What occurs in a text: the cheap questions asked before any rule runs.
 
 A text is lower-cased once and cut into runs of letters; a set intersection with the vocabulary of
 all rules then says which rules may apply. This costs about 15 microseconds for 1.5 kB and is the
-same for 300 words as for 30. A few literals that are no words (`://`, `--`, parts of compound
-names) are looked up by substring search.
+same for 300 words as for 30. A few literals that are no words (`://`, `--`) are looked up by
+substring search, and every step has a cheap question of its own.
 
-`ahocorasick-rs`, when it is installed, answers the same question in one pass. It is never asked
-anything else, and its answer is narrowed to the same definition of a word, so that a verdict
-cannot depend on it.
+Accelerators answer the same questions faster, see `accelerators.py`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Set
+from typing import AnyStr, Final, NamedTuple
 
+Prefixes = Callable[[bytes], list[str]]
+Marks = Callable[[bytes], "set[str] | None"]
 _OUTSIDE: Final = re.compile("[^\\x00-\\x7f\\u00c0-\\u024f]|[×÷]")
 _FEW: Final = 12
 """So many different characters are replaced one by one; more by an expression."""
 _ASCII: Final = bytes(range(128))
 _TABLE: Final = bytes(byte if byte >= 128 or 97 <= byte <= 122 else 32 for byte in range(256))
+_SINGLES: Final = frozenset(letter.encode() for letter in "bcefghjklnopqruvwxyz")
+"""Letters that are no words of English prose, nor what an apostrophe leaves of one."""
+_FEWEST_SINGLES: Final = 3
+_WRITTEN: Final = frozenset(("letters", "pairs"))
+"""Marks of texts written letter by letter."""
 
 
-class Hits(NamedTuple):
-    """What occurs in a text."""
+class Questions(NamedTuple):
+    """What is asked of every text.
 
-    words: set[str]
-    """Words and literals of the rules."""
-    stems: set[str] | None
-    """Stems of names inside words; None when nobody asked yet."""
+    Attributes:
+        words, literals, stems: Of the lower-cased text; a word is a whole run of letters.
+        prefixes: Beginnings of credentials, of its long words as they stand.
+        marks: Expressions by name, of the text as it stands.
+        plain_prefixes: How prefixes are looked up without an accelerator.
+    """
+
+    words: tuple[str, ...]
+    literals: tuple[str, ...]
+    stems: tuple[str, ...]
+    prefixes: tuple[str, ...]
+    marks: Mapping[str, str]
+    plain_prefixes: Prefixes
 
 
-Look = Callable[[str], Hits]
+class Hits:
+    """What occurs in a text.
+
+    Attributes:
+        words: Words and literals of the rules.
+        prefixes: Which prefixes occur in UTF-8.
+    """
+
+    __slots__ = ("_asked", "_found", "_marks", "prefixes", "words")
+
+    def __init__(
+        self,
+        words: set[str],
+        stems: set[str] | None,
+        asked: tuple[str, ...],
+        marks: Set[str] | None,
+        prefixes: Prefixes,
+    ) -> None:
+        self.words = words
+        self.prefixes = prefixes
+        self._found = stems
+        self._asked = asked
+        self._marks = marks
+
+    def stems(self, low: str) -> set[str]:
+        """Stems of names, also inside words; looked up at the first call when the gate did not."""
+        if self._found is None:
+            self._found = {stem for stem in self._asked if stem in low}
+        return self._found
+
+    def may(self, mark: str) -> bool:
+        """The mark occurs, or nobody asked."""
+        return self._marks is None or mark in self._marks
+
+
+Look = Callable[[str, bytes], Hits]
+"""(lower-cased text, UTF-8 of the text) -> what occurs."""
+Words = Callable[[str], "tuple[set[str], set[str] | None, bool]"]
+"""Lower-cased text -> its words, its stems or None when nobody asked, and whether it is not spelled."""
 
 
 def beyond_ascii(text: str) -> str:
@@ -53,16 +105,39 @@ def letters_only(low: str) -> bytes:
     return low.encode("utf-8", "replace").translate(_TABLE)
 
 
-def plain_gate(words: Iterable[str], literals: Iterable[str], stems: Iterable[str]) -> Look:
-    """A gate that needs nothing but the standard library. It leaves the stems to the caller."""
-    vocabulary = frozenset(word.encode() for word in words)
-    names = {word: word.decode() for word in vocabulary}
-    groups = _grouped(literals)
+def is_spelled(words: Iterable[bytes]) -> bool:
+    """Several letters stand alone that seldom do, as in `g h p _ 4` or `67 68 5f`."""
+    return len(_SINGLES.intersection(words)) >= _FEWEST_SINGLES
 
-    def look(low: str) -> Hits:
-        found = {names[word] for word in vocabulary.intersection(letters_only(low).split())}
-        _add_literals(low, groups, found)
-        return Hits(found, None)
+
+def make_gate(
+    asked: Questions, words: Words | None = None, prefixes: Prefixes | None = None, marks: Marks | None = None
+) -> Look:
+    """A gate of the accelerators there are; with none it is the one of the standard library."""
+    words_of, prefixes_of = words or plain_words(asked), prefixes or asked.plain_prefixes
+    literals, groups = frozenset(asked.literals), _grouped(asked.literals)
+    unspelled = frozenset(asked.marks) - _WRITTEN
+
+    def look(low: str, raw: bytes) -> Hits:
+        found, stems, is_plain = words_of(low)
+        marked = marks(raw) if marks is not None else None
+        if marked is None:
+            _add_literals(low, groups, found)
+            return Hits(found, stems, asked.stems, unspelled if is_plain else None, prefixes_of)
+        found |= marked & literals
+        return Hits(found, stems, asked.stems, marked, prefixes_of)
+
+    return look
+
+
+def plain_words(asked: Questions) -> Words:
+    """Words by the standard library. It leaves the stems to the caller."""
+    vocabulary = frozenset(word.encode() for word in asked.words)
+    names = {word: word.decode() for word in vocabulary}
+
+    def look(low: str) -> tuple[set[str], None, bool]:
+        words = set(letters_only(low).split())
+        return {names[word] for word in vocabulary & words}, None, not is_spelled(words)
 
     return look
 
@@ -85,49 +160,9 @@ def _rarest(part: str) -> str:
     return min(part, key=lambda char: (char.isalnum(), char == " ", char))
 
 
-def fast_gate(words: Iterable[str], literals: Iterable[str], stems: Iterable[str]) -> Look:
-    """The same gate on `ahocorasick-rs`. Raises ImportError when that is not installed.
-
-    Words are looked up with the spaces around them in the letters of the text, stems without.
-    """
-    import ahocorasick_rs  # type: ignore[import-not-found, unused-ignore]
-
-    inner = {stem.encode(): stem for stem in stems}
-    names = {f" {word} ".encode(): word for word in words}
-    entries = [*names, *inner]
-    automaton: Any = ahocorasick_rs.BytesAhoCorasick(
-        entries, implementation=ahocorasick_rs.Implementation.DFA
-    )
-    groups = _grouped(literals)
-    values = [*names.values(), *inner.values()]
-    first_stem = len(names)
-
-    def look(low: str) -> Hits:
-        indexes = {
-            index
-            for index, _, _ in automaton.find_matches_as_indexes(
-                b" " + letters_only(low) + b" ", overlapping=True
-            )
-        }
-        found = {values[index] for index in indexes if index < first_stem}
-        _add_literals(low, groups, found)
-        return Hits(found, {values[index] for index in indexes if index >= first_stem})
-
-    return look
-
-
-def occurs(text: str, parts: Iterable[str]) -> bool:
+def occurs(text: AnyStr, parts: Iterable[AnyStr]) -> bool:
     """One of the parts is in the text. A plain loop: the hot paths ask this for every text."""
     for part in parts:  # noqa: SIM110 - a generator costs more than the search
         if part in text:
             return True
     return False
-
-
-def make_gate(words: Iterable[str], literals: Iterable[str], stems: Iterable[str]) -> Look:
-    """The fastest gate this machine has."""
-    asked = tuple(words), tuple(literals), tuple(stems)
-    try:
-        return fast_gate(*asked)
-    except ImportError:
-        return plain_gate(*asked)

@@ -30,7 +30,7 @@ from omoide.privacy.values import (
 )
 from omoide.privacy.verdict import Finding
 
-SUBSTRING_STEMS: Final = ("pass", "pwd", "secret", "token", "key", "cred", "auth")
+SUBSTRING_STEMS: Final = ("pass", "pwd", "secret", "token", "key", "cred", "auth", "psk")
 """Stems that count inside a longer word: dbPassword, accesstoken."""
 
 _BEFORE_NAME: Final = 48
@@ -39,7 +39,14 @@ _NO_SEPARATOR: Final = frozenset("./(@;&%#!~^[{}+<")
 """After these no value follows, unless an equals sign comes next."""
 _BEFORE_WIFI: Final = ("code ", "clé ", "clave del ", "senha do ", "mot de passe ")
 _TWO_MEANINGS: Final = frozenset(("pass", "passe", "clave", "passwords"))
-_IN_NAME: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-.$")
+_MATTER: Final = frozenset(
+    (
+        *("key", "keys", "token", "secret", "code", "wifi", "wi-fi"),
+        *("login", "credentials", "creds", "account", "logins", "bearer", "cookie", "set-cookie"),
+    )
+)
+"""Names that other rules go by, or that a word before them makes the name of a secret."""
+_IN_NAME: Final = "abcdefghijklmnopqrstuvwxyz0123456789_-.$"
 
 _ASSIGNED: Final = re.compile(
     r"(?P<q1>[\\\"'`\])*]{0,4})"
@@ -86,6 +93,7 @@ class _Rules(NamedTuple):
     denied: re.Pattern[str]
     alone: frozenset[str]
     nouns: frozenset[str]
+    codes: frozenset[str]
     before_key: tuple[str, ...]
     before_wifi: tuple[str, ...]
     vendors: frozenset[str]
@@ -100,6 +108,7 @@ def _rules() -> _Rules:
         denied=re.compile("|".join(names["denied"])),
         alone=frozenset(names["alone"]) | frozenset(words(speech["nouns"])) | frozenset(speech["codes"]),
         nouns=frozenset(words(speech["nouns"])) | {"passkey"},
+        codes=frozenset(speech["codes"]),
         before_key=tuple(f"{word} " for word in names["before_key"]),
         before_wifi=tuple(f"{word} " for word in names["before_wifi"]),
         vendors=frozenset(words(names["vendors"])),
@@ -185,26 +194,52 @@ def names(text: str, low: str, found: set[str]) -> Iterator[Name]:
             and low[place - 1] < "\u0250"
         ):
             continue
-        start = place
-        while start > place - _BEFORE_NAME and start > 0 and low[start - 1] in _IN_NAME:
-            start -= 1
+        start = max(0, place - _BEFORE_NAME)
+        start += len(low[start:place].rstrip(_IN_NAME))
         match = _AFTER_NAME.match(text, place)
         done = end = match.end() if match else place + len(stem)
         if low[end : end + 1] not in _NO_SEPARATOR or low[end + 1 : end + 2] == "=":
-            yield _named(low, start, end)
+            kind = _kind(low[start:end]) if end - start <= 32 else _kind.__wrapped__(low[start:end])
+            if kind.matters:
+                yield _named(low, start, end, kind)
 
 
-def _named(low: str, start: int, end: int) -> Name:
+class _Kind(NamedTuple):
+    """What an identifier says by itself, without the words around it."""
+
+    text: str
+    spoken: bool
+    strength: Strength
+    matters: bool
+    """It may name a secret, a code, a login or a header, here or after some word."""
+
+
+@lru_cache(4096)
+def _kind(name: str) -> _Kind:
     rules = _rules()
-    text = low[start:end].strip("-.$")
-    before = low[max(0, start - 16) : start]
+    text = name.strip("-.$")
     spoken = text in rules.nouns or text.endswith(
         ("passwort", "kennwort", "-password", "-pw", "-pass", "-pin")
     )
-    qualified = before.endswith("::") or (before.endswith(":") and before[-2:-1].isdigit())
-    strength = Strength.NONE if qualified else classify(text)
-    if strength is Strength.NONE and not qualified and text in rules.nouns and text not in _TWO_MEANINGS:
+    strength = classify(text)
+    if strength is Strength.NONE and text in rules.nouns and text not in _TWO_MEANINGS:
         strength = Strength.STRONG
+    matters = (
+        strength is not Strength.NONE
+        or text in _MATTER
+        or text in rules.codes
+        or text.endswith(("-pin", "-code"))
+        or "authorization" in text
+    )
+    return _Kind(text, spoken, strength, matters)
+
+
+def _named(low: str, start: int, end: int, kind: _Kind) -> Name:
+    rules = _rules()
+    text, spoken, strength, _ = kind
+    before = low[max(0, start - 16) : start]
+    if before.endswith("::") or (before.endswith(":") and before[-2:-1].isdigit()):
+        strength = Strength.NONE
     if text in ("key", "keys", "token", "secret"):
         if before.endswith(rules.before_key):
             strong = text == "secret" or before.endswith(("secret ", "client ", "encryption ", "private "))

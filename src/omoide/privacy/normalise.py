@@ -19,7 +19,8 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote
 
 from omoide.privacy.checks import PRINTABLE, decode_base64
-from omoide.privacy.gates import beyond_ascii, occurs
+from omoide.privacy.gates import beyond_ascii, is_spelled, letters_only, occurs
+from omoide.privacy.reading import Reading
 
 MOST_DECODED: Final = 65_536
 """Characters of the longest base64 or hex run that is decoded."""
@@ -41,20 +42,38 @@ _MIXED: Final = re.compile(r"[A-Za-z][\u0370-\u03ff\u0400-\u052f]|[\u0370-\u03ff
 _PERCENT: Final = re.compile(r"(?:%[0-9A-Fa-f]{2}[A-Za-z0-9_\-.~]{0,24}){3,4000}")
 _ESCAPE: Final = re.compile(r"\\u00([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\u\{0{0,4}([0-9A-Fa-f]{2})\}")
 _JOINT: Final = re.compile(
-    r"[\"'`]\s{0,3}(?:\+|\.{1,2}|~|\|\||&)?\s{0,3}(?:\\?\n\s{0,12})?(?:\+\s{0,3})?[\"'`](?=[A-Za-z0-9_\-+/="
-    r"])"
+    r"(?<![\"'`])[\"'`][ \t\r\n]{0,3}(?:\+|\.{1,2}|~|\|\||&)?[ \t\r\n]{0,3}(?:\\?\n[ \t\r\n]{0,12})?"
+    r"(?:\+[ \t\r\n]{0,3})?[\"'`](?=[A-Za-z0-9_\-+/=])"
 )
-_OUTLINE: Final = bytes(32 if byte in b" \t\n\r\v\f\x1c\x1d\x1e\x1f" else 120 for byte in range(256))
-SINGLE_LETTERS: Final = frozenset("bcefghjklnopqruvwxyz")
-"""Letters that are no words of English prose, nor what an apostrophe leaves of one."""
-FEWEST_SINGLES: Final = 3
-
 _TOUCHING: Final = ('" "', '"\n', '" .', '" &', '" \\', '".."')
 _TOUCHING_SINGLE: Final = ("' '", "'\n", "' .")
+_BETWEEN: Final = b" \t\n\r\\+.~|&"
+"""What may stand between the quotes of two literals that make one."""
+_LITERALS: Final = bytes(
+    113 if byte in b"\"'`" else 97 if byte < 128 and (chr(byte).isalnum() or byte in b"_-+/=") else 98
+    for byte in range(256)
+)
+_TOUCH: Final = (b"aqqa", b"bqqa")
+"""The end of a literal and the beginning of another, after `_LITERALS`."""
 _ROW_OF_ONES: Final = b" x" * 10 + b" "
 _ROW_OF_PAIRS: Final = b" xx" * 14 + b" "
+_HEX_SHAPE: Final = bytes(
+    104 if chr(byte) in "0123456789abcdefABCDEF" else 32 if byte in b" :," else byte for byte in range(256)
+)
+_PAIRS: Final = (
+    b"hh hh hh hh hh ",
+    b"hh  hh  hh  hh ",
+    b"hxhh hxhh hxhh",
+    b"hxhh  hxhh  hxhh",
+    b"xhh \\xhh \\xhh",
+)
 _SPACED: Final = re.compile(r"(?<!\S)(?:\S ){11,4000}\S(?!\S)")
-_BASE64: Final = re.compile(r"(?<![A-Za-z0-9+/_\-])[A-Za-z0-9+/_\-]{20,65536}={0,2}")
+_BASE64: Final = bytes(
+    byte if byte < 128 and (chr(byte).isalnum() or byte in b"+/_-") else 32 for byte in range(256)
+)
+_SHORTEST_BASE64: Final = 20
+_FIRST_OF_FOUR: Final = "CDIJKLMNOPQRSTUVWXYZabcdef"
+"""What every fourth character of printable text in base64 is one of: six bits of its first byte."""
 _HEX: Final = re.compile(r"(?:0x)?(?:[0-9A-Fa-f]{2}){16,32768}")
 _HEX_PAIRS: Final = re.compile(
     r"(?<![0-9A-Za-z])(?:(?:0x|\\x)?[0-9A-Fa-f]{2}[ :,]{1,2}){16,4000}(?:0x"
@@ -89,59 +108,38 @@ def plain(text: str) -> str:
     return text
 
 
-def outline(raw: bytes) -> bytes:
-    """The shape of a text in UTF-8: x for every byte that is no white space."""
-    return raw.translate(_OUTLINE)
-
-
-def may_be_spelled(found: set[str]) -> bool:
-    """Several letters stand alone that seldom do, as in `g h p _ 4` or `67 68 5f`."""
-    return len(found & SINGLE_LETTERS) >= FEWEST_SINGLES
-
-
 def has_other_script(text: str) -> bool:
     """Letters beyond Latin occur."""
     return not text.isascii() and _BEYOND_LATIN.search(beyond_ascii(text)) is not None
 
 
-def lower(text: str) -> str:
-    """Lower-case, character by character: offsets stay those of the text."""
-    low = text.lower()
-    if len(low) != len(text):
-        low = "".join([char if len(char.lower()) != 1 else char.lower() for char in text])
-    return low
-
-
-def decoded(text: str, blob: str, solid: bytes, *, rows: bool) -> Iterator[View]:
-    """Yield the views whose marker is present.
-
-    Args:
-        text: The plain view.
-        blob: Its long words joined by newlines.
-        solid: Its outline, see `outline`.
-        rows: Single letters occur as in a text written letter by letter.
-    """
+def decoded(reading: Reading) -> Iterator[View]:
+    """Yield the views whose marker is present."""
+    text, may = reading.text, reading.hits.may
     size = len(text)
-    if blob.count("%") >= 3:
-        done = 0
-        for match in _PERCENT.finditer(blob):
-            if match.start() < done:
-                continue
-            word = _word_around(blob, match.start(), match.end())
-            done = match.start() + len(word)
-            yield _view("percent", unquote(word, errors="replace"), text, word)
-    if "&" in text and "&#" in text:
+    if may("percent") and reading.blob.count("%") >= 3:
+        yield from _percent(text, reading.blob)
+    if may("html") and "&#" in text:
         yield View("html", _changed(text, html.unescape(text)), 0, size)
-    if "\\" in text and ("\\u" in text or "\\x" in text):
+    if may("escape") and "\\" in text and ("\\u" in text or "\\x" in text):
         yield View("escape", _changed(text, _ESCAPE.sub(_unescape, text)), 0, size)
-    if _may_be_joined(text):
+    if may("joined") and _may_be_joined(text, reading.raw):
         joined = _JOINT.sub("", text)
         if joined != text:
             yield View("joined", _changed(text, joined), 0, size)
-    if rows:
-        yield from _spaced(text, solid)
-    if blob:
-        yield from _encoded(text, blob)
+    yield from _spaced(reading)
+    if may("hex") or may("base64"):
+        yield from _encoded(text, reading.blob)
+
+
+def _percent(text: str, blob: str) -> Iterator[View]:
+    done = 0
+    for match in _PERCENT.finditer(blob):
+        if match.start() < done:
+            continue
+        word = _word_around(blob, match.start(), match.end())
+        done = match.start() + len(word)
+        yield _view("percent", unquote(word, errors="replace"), text, word)
 
 
 def _changed(text: str, made: str) -> str:
@@ -164,19 +162,42 @@ def _unescape(match: re.Match[str]) -> str:
     return chr(int(match.group(1) or match.group(2) or match.group(3), 16))
 
 
-def _spaced(text: str, solid: bytes) -> Iterator[View]:
-    if _ROW_OF_ONES in solid:
+def _spaced(reading: Reading) -> Iterator[View]:
+    """Written letter by letter, as `g h p _ 4` or `67 68 5f`: letters stand alone that seldom do."""
+    text, may = reading.text, reading.hits.may
+    ones = may("letters") and _is_row(reading.solid, 2, _ROW_OF_ONES)
+    pairs = may("pairs") and (
+        _is_row(reading.solid, 3, _ROW_OF_PAIRS) or text.count(":") >= 16 or text.count("0x") >= 16
+    )
+    if pairs and not occurs(reading.raw.translate(_HEX_SHAPE), _PAIRS):
+        pairs = False
+    if not (ones or pairs):
+        return
+    if not is_spelled(letters_only(reading.low).split()):
+        return
+    if ones:
         for match in _SPACED.finditer(text):
             yield View("spaced", match.group(0).replace(" ", ""), match.start(), match.end())
-    if _ROW_OF_PAIRS in solid or text.count(":") >= 16 or text.count("0x") >= 16:
+    if pairs:
         for match in _HEX_PAIRS.finditer(text):
             made = _from_pairs(match.group(0))
             if made:
                 yield View("hex", made, match.start(), match.end())
 
 
-def _may_be_joined(text: str) -> bool:
+def _is_row(solid: bytes, step: int, row: bytes) -> bool:
+    """A row of words of one length is in the outline: every so many bytes there is a space.
+
+    The search for a row that repeats itself is slow, the search for spaces only is fast.
+    """
+    spaces = b" " * (len(row) // step)
+    return any(spaces in solid[start::step] for start in range(step)) and row in solid
+
+
+def _may_be_joined(text: str, raw: bytes) -> bool:
     """Two string literals may touch or be added up."""
+    if not occurs(text, "\"'") or not occurs(raw.translate(_LITERALS, _BETWEEN), _TOUCH):
+        return False
     if "+" in text:
         return True
     if '"' in text and occurs(text, _TOUCHING):
@@ -193,18 +214,27 @@ def _from_pairs(text: str) -> str:
 
 
 def _encoded(text: str, blob: str) -> Iterator[View]:
-    for source in _BASE64.findall(blob):
-        if len(source) >= 32 and _HEX.fullmatch(source):
-            raw = bytes.fromhex(source.removeprefix("0x"))
-            if PRINTABLE.fullmatch(raw):
-                yield _view("hex", raw.decode("ascii"), text, source)
-        # Text in base64 always mixes cases; most identifiers and paths do not.
-        elif not (source.islower() or source.isupper()):
-            start = decode_base64(source[:24])
-            if start and PRINTABLE.fullmatch(start):
-                raw = decode_base64(source)
-                if raw and PRINTABLE.fullmatch(raw):
-                    yield _view("base64", raw.decode("ascii"), text, source)
+    runs = blob.encode("utf-8", "replace").translate(_BASE64).split()
+    for run in [run for run in runs if len(run) >= _SHORTEST_BASE64]:
+        for start in range(0, len(run), MOST_DECODED):
+            source = run[start : start + MOST_DECODED].decode("ascii")
+            if len(source) >= 32 and _HEX.fullmatch(source):
+                raw = bytes.fromhex(source.removeprefix("0x"))
+                if PRINTABLE.fullmatch(raw):
+                    yield _view("hex", raw.decode("ascii"), text, source)
+            elif not source[:24:4].strip(_FIRST_OF_FOUR):
+                yield from _from_base64(text, source)
+
+
+def _from_base64(text: str, source: str) -> Iterator[View]:
+    # Text in base64 always mixes cases; most identifiers and paths do not.
+    if source.islower() or source.isupper():
+        return
+    start = decode_base64(source[:24])
+    if start and PRINTABLE.fullmatch(start):
+        raw = decode_base64(source)
+        if raw and PRINTABLE.fullmatch(raw):
+            yield _view("base64", raw.decode("ascii"), text, source)
 
 
 def rejoined(text: str) -> list[str]:

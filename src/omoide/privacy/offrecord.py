@@ -108,6 +108,7 @@ class _Rule(NamedTuple):
     words: frozenset[str]
     pattern: re.Pattern[str]
     unless: tuple[Callable[[str, re.Match[str]], bool], ...]
+    also: frozenset[str]
     needs: tuple[str, ...]
     marks: frozenset[str]
     reach: int
@@ -214,6 +215,7 @@ def _compile(row: dict[str, Any], data: dict[str, Any]) -> _Rule:
         frozenset(row.get("words", ())),
         re.compile(expand(row["pattern"], data)),
         tuple(_CONDITIONS[name] for name in row.get("unless", ())),
+        frozenset(row.get("also", ())),
         tuple(row.get("needs", ())),
         frozenset(row.get("marks", "")),
         row.get("reach", 0),
@@ -223,7 +225,8 @@ def _compile(row: dict[str, Any], data: dict[str, Any]) -> _Rule:
 
 def vocabulary() -> Iterable[str]:
     """The words of the gate."""
-    return _rules().by_word
+    known = _rules()
+    return {*known.by_word, *(word for rule in known.rules for word in rule.also)}
 
 
 def off_the_record(low: str, found: set[str], disabled: frozenset[str]) -> Finding | None:
@@ -237,10 +240,14 @@ def off_the_record(low: str, found: set[str], disabled: frozenset[str]) -> Findi
     """
     known = _rules()
     for word in sorted(found & known.by_word.keys()):
-        size, place = len(word), low.find(word)
+        rules = [
+            rule
+            for rule in (known.rules[index] for index in known.by_word[word])
+            if not rule.also or not rule.also.isdisjoint(found)
+        ]
+        size, place = len(word), low.find(word) if rules else -1
         while place >= 0:
-            for index in known.by_word[word]:
-                rule = known.rules[index]
+            for rule in rules if _is_word(low, place, place + size) else ():
                 start, end = max(0, place - rule.before), place + size + rule.after
                 if _may_apply(rule, low[start:end], place - start) and rule.name not in disabled:
                     finding = _try(low, rule, start, end)
@@ -250,6 +257,11 @@ def off_the_record(low: str, found: set[str], disabled: frozenset[str]) -> Findi
     if has_other_script(low):
         return _elsewhere(low, known, disabled)
     return None
+
+
+def _is_word(low: str, start: int, end: int) -> bool:
+    """No letter of the alphabet touches it."""
+    return not ((start and "a" <= low[start - 1] <= "z") or (end < len(low) and "a" <= low[end] <= "z"))
 
 
 def _may_apply(rule: _Rule, window: str, place: int) -> bool:
@@ -269,7 +281,7 @@ def _try(low: str, rule: _Rule, start: int, end: int) -> Finding | None:
 
 def _elsewhere(low: str, known: _Rules, disabled: frozenset[str]) -> Finding | None:
     for literals, rule in known.elsewhere:
-        if rule.name not in disabled and any(literal in low for literal in literals):
+        if rule.name not in disabled and occurs(low, literals):
             match = rule.pattern.search(low)
             if match is not None:
                 return Finding("off_the_record", rule.name, match.start(), match.end())

@@ -12,7 +12,12 @@ from typing import Final
 from omoide.privacy.values import iban, luhn
 from omoide.privacy.verdict import Finding
 
-_AS_ZERO: Final = bytes(48 if 48 <= byte <= 57 else 32 for byte in range(256))
+_SHAPE: Final = bytes(
+    48 if 48 <= byte <= 57 else 65 if 65 <= byte <= 90 else byte if byte in b" -" else 120
+    for byte in range(256)
+)
+_SSN_SHAPE: Final = b"000-00-0000"
+_IBAN_SHAPE: Final = b"AA00"
 _CARD: Final = re.compile(r"(?<![\d\-.+A-Za-z_/])(?:\d[ \-]?){12,18}\d(?![\d\-A-Za-z_]|\.\d)")
 _ISSUER: Final = re.compile(r"4|5[1-5]|2[2-7]|3[47]|3[068]|35|6(?:011|4[4-9]|5)")
 _GROUPED: Final = re.compile(r"(?:\d{4}[ \-]){3}\d{4}|3[47]\d{2}[ \-]\d{6}[ \-]\d{5}")
@@ -26,13 +31,18 @@ _SSN_WORDS: Final = re.compile(r"(?<![a-z])(?:ssn|social|tax|taxpayer|w-?9|w-?2|
 _IBAN: Final = re.compile(
     r"(?<![A-Za-z0-9])[A-Z]{2}\d{2} ?(?:[A-Z0-9]{4} ?){2,7}[A-Z0-9]{1,4}(?![A-Za-z0-9])"
 )
-_ZEROS: Final = b"0" * 9
-"""As many digits as the shortest such number has."""
+_ACCOUNT: Final = b"0" * 9
+_CARD_DIGITS: Final = b"0" * 13
+"""As many digits as the shortest account and card numbers have."""
 
 
 def has_digits(raw: bytes) -> bool:
-    """Cheap gate on the UTF-8 of a text: nine digits in a row, spaces and dashes aside."""
-    return _ZEROS in raw.translate(_AS_ZERO, b" -")
+    """Cheap gate on the UTF-8 of a text: it may have the digits of a card, or of another number."""
+    shape = raw.translate(_SHAPE)
+    if b"000" not in shape:
+        return False
+    digits = shape.translate(None, b" -")
+    return _ACCOUNT in digits and (_CARD_DIGITS in digits or _SSN_SHAPE in shape or _IBAN_SHAPE in shape)
 
 
 def personal(text: str) -> Finding | None:

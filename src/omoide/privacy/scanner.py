@@ -15,10 +15,13 @@ from functools import cache
 from typing import Final
 
 from omoide.privacy import headers, names, normalise, offrecord, personal, shapes, speech, tokens
-from omoide.privacy.gates import Hits, Look, make_gate, occurs
+from omoide.privacy.accelerators import fastest_gate
+from omoide.privacy.gates import Hits, Look, Questions, occurs
+from omoide.privacy.marks import MARKS
 from omoide.privacy.names import Strength
 from omoide.privacy.options import Options
-from omoide.privacy.tokens import find_tokens, head_words, long_words, may_be_cut
+from omoide.privacy.reading import Reading
+from omoide.privacy.tokens import ends_a_line, find_tokens, head_words, may_be_cut
 from omoide.privacy.values import HEX, is_random
 from omoide.privacy.verdict import BudgetError, Finding
 
@@ -65,8 +68,7 @@ class Scan:
 
     def find(self, text: str, depth: int = 0) -> Finding | None:
         """The first finding in a plain view, offsets in that view; None when the text is clean."""
-        low = normalise.lower(text)
-        for finding in self._findings(text, low, gate()(low), depth):
+        for finding in self._findings(Reading(text, gate()), depth):
             if self.options.disabled and finding.rule.partition("+")[0] in self.options.disabled:
                 self.allowed = True
                 continue
@@ -87,54 +89,62 @@ class Scan:
             for piece in (piece, piece.strip("\"'`,;()[]{}<>"))
         )
 
-    def _findings(self, text: str, low: str, hits: Hits, depth: int) -> Iterator[Finding]:
-        options, found = self.options, hits.words
+    def _findings(self, reading: Reading, depth: int) -> Iterator[Finding]:
+        options, text, low, hits = self.options, reading.text, reading.low, reading.hits
+        found = hits.words
         if depth == 0:
-            finding = offrecord.off_the_record(low, found, frozenset())
-            if finding is not None:
-                yield finding
-                if finding.rule in options.disabled:
-                    finding = offrecord.off_the_record(low, found, options.disabled)
-                    if finding is not None:
-                        yield finding
-        raw = text.encode("utf-8", "replace")
-        solid = normalise.outline(raw)
-        long = long_words(text, solid)
-        blob, started = "\n".join(long), False
-        if blob:
-            matches, started = find_tokens(blob, long, found)
+            yield from self._off_the_record(low, found)
+        started: tuple[str, ...] = ()
+        if reading.blob:
+            matches, started = find_tokens(reading.blob, reading.long, hits)
             yield from _located(text, matches)
-        yield from shapes.find_shapes(text, low, found, long=bool(long))
+        yield from shapes.find_shapes(reading)
         yield from _named(text, low, hits)
         yield from _spoken(text, low, found)
         for rule in options.extra:
             yield from rule(text, low)
-        if depth == 0 and options.personal and personal.has_digits(raw):
+        if depth == 0 and options.personal and hits.may("digits") and personal.has_digits(reading.raw):
             finding = personal.personal(text)
             if finding is not None:
                 yield finding
         if depth < DEPTH:
-            yield from self._views(text, blob, solid, found, depth, started=started)
-        if long and depth == 0:
-            self.suspect = any(_is_unexplained(word) for word in long[:64])
+            yield from self._views(reading, depth)
+            yield from self._wrapped(reading, started)
+        if depth == 0 and reading.long:
+            self.suspect = any(_is_unexplained(word) for word in reading.long[:64] if len(word) >= 20)
 
-    def _views(
-        self, text: str, blob: str, solid: bytes, found: set[str], depth: int, *, started: bool
-    ) -> Iterator[Finding]:
-        for view in normalise.decoded(text, blob, solid, rows=normalise.may_be_spelled(found)):
+    def _off_the_record(self, low: str, found: set[str]) -> Iterator[Finding]:
+        finding = offrecord.off_the_record(low, found, frozenset())
+        if finding is not None:
+            yield finding
+            if finding.rule in self.options.disabled:
+                finding = offrecord.off_the_record(low, found, self.options.disabled)
+                if finding is not None:
+                    yield finding
+
+    def _views(self, reading: Reading, depth: int) -> Iterator[Finding]:
+        for view in normalise.decoded(reading):
             if not view.text:
                 continue
             self._spend(len(view.text))
             finding = self.find(view.text, depth + 1)
             if finding is not None:
                 yield Finding(finding.reason, f"{finding.rule}+{view.kind}", view.start, view.end)
-        if "\n" in text and (started or (not found.isdisjoint(head_words()) and may_be_cut(text))):
-            joined = normalise.rejoined(text)
-            for rule, match in find_tokens("\n".join(joined), joined, found).matches:
-                if self.options.allows is not None and self.options.allows(match):
-                    self.allowed = True
-                else:
-                    yield Finding("credential", rule + _WRAPPED, 0, len(text))
+
+    def _wrapped(self, reading: Reading, started: tuple[str, ...]) -> Iterator[Finding]:
+        """Tokens broken over lines, where a line ends in what begins one."""
+        text, found = reading.text, reading.hits.words
+        if "\n" not in text or not (
+            (started and ends_a_line(text, reading.long, started))
+            or (not head_words().keys().isdisjoint(found) and may_be_cut(text, found))
+        ):
+            return
+        joined = normalise.rejoined(text)
+        for rule, match in find_tokens("\n".join(joined), joined, reading.hits).matches:
+            if self.options.allows is not None and self.options.allows(match):
+                self.allowed = True
+            else:
+                yield Finding("credential", rule + _WRAPPED, 0, len(text))
 
     def _spend(self, characters: int) -> None:
         self.spent += characters
@@ -151,11 +161,9 @@ def _located(text: str, matches: Iterator[tuple[str, str]]) -> Iterator[Finding]
 
 
 def _named(text: str, low: str, hits: Hits) -> Iterator[Finding]:
-    found, stems = hits
+    found = hits.words
     if occurs(low, _ASSIGNING):
-        found = found.union(
-            [stem for stem in names.SUBSTRING_STEMS if stem in low] if stems is None else stems
-        )
+        found = found | hits.stems(low)
     if found.isdisjoint(_name_words()):
         return
     judged = cookie_end = 0
@@ -190,7 +198,7 @@ def _name_words() -> frozenset[str]:
 def _spoken(text: str, low: str, found: set[str]) -> Iterator[Finding]:
     finding = None
     if normalise.has_other_script(text):
-        finding = speech.elsewhere(text)
+        finding = speech.elsewhere(text, low)
         if finding is not None:
             yield finding
     if not found.isdisjoint(_WALLET):
@@ -215,11 +223,11 @@ def _is_unexplained(word: str) -> bool:
 @cache
 def gate() -> Look:
     """The gate over the words of all rules, made at the first scan."""
-    return make_gate(*gate_words())
+    return fastest_gate(questions())
 
 
-def gate_words() -> tuple[list[str], list[str], list[str]]:
-    """Words, literals and stems of all rules."""
+def questions() -> Questions:
+    """What the rules ask of every text."""
     every = {
         *offrecord.vocabulary(),
         *shapes.vocabulary(),
@@ -229,5 +237,12 @@ def gate_words() -> tuple[list[str], list[str], list[str]]:
         *_ANSWER,
         *_ANSWER_TO,
     }
-    every |= normalise.SINGLE_LETTERS | _LOGGING_IN
-    return sorted(every), sorted(set(shapes.literals())), sorted(names.SUBSTRING_STEMS)
+    every |= _LOGGING_IN
+    return Questions(
+        tuple(sorted(every)),
+        tuple(sorted(set(shapes.literals()))),
+        tuple(sorted(names.SUBSTRING_STEMS)),
+        tokens.prefixes(),
+        MARKS,
+        tokens.plain_prefixes,
+    )

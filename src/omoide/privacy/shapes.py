@@ -11,7 +11,9 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from omoide.privacy.checks import CHECKS, PRINTABLE, decode_base64
+from omoide.privacy.gates import occurs
 from omoide.privacy.judge import is_secret
+from omoide.privacy.reading import Reading
 from omoide.privacy.rulefiles import read
 from omoide.privacy.values import is_random
 from omoide.privacy.verdict import Finding, Reason
@@ -30,6 +32,8 @@ class _Shape(NamedTuple):
     reason: Reason
     words: frozenset[str]
     also: frozenset[str]
+    stems: frozenset[str]
+    needs: tuple[str, ...]
     long: bool
     literals: tuple[str, ...]
     pattern: re.Pattern[str]
@@ -46,6 +50,8 @@ def _shapes() -> tuple[_Shape, ...]:
             row.get("reason", "credential"),
             frozenset(row.get("words", ())),
             frozenset(row.get("also", ())),
+            frozenset(row.get("stems", ())),
+            tuple(row.get("needs", ())),
             bool(row.get("long")),
             tuple(row.get("literals", ())),
             re.compile(row["pattern"]),
@@ -96,18 +102,19 @@ def _in_question(text: str, found: set[str]) -> list[_Shape]:
     return [every[place] for place in sorted(places)]
 
 
-def find_shapes(text: str, low: str, found: set[str], *, long: bool = True) -> Iterator[Finding]:
+def find_shapes(reading: Reading) -> Iterator[Finding]:
     """Yield the credentials whose place the text has.
 
-    Args:
-        text: The plain view.
-        low: The same, lower-cased.
-        found: What the gate said.
-        long: Whether the text has long words.
     Cost: one search per shape in question.
     """
+    text, low, hits = reading.text, reading.low, reading.hits
+    found = hits.words
     for shape in _in_question(text, found):
-        if (shape.also and found.isdisjoint(shape.also)) or (shape.long and not long):
+        if (shape.also and found.isdisjoint(shape.also)) or (shape.long and not reading.long):
+            continue
+        if (shape.stems and hits.stems(low).isdisjoint(shape.stems)) or (
+            shape.needs and not occurs(low, shape.needs)
+        ):
             continue
         done = 0
         for match in shape.pattern.finditer(low):

@@ -7,6 +7,7 @@ that is an ordinary word of such sentences ("required", "falsch", "too short") i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -32,10 +33,13 @@ _DIGITS_AFTER: Final = re.compile(
 _DIGITS_BESIDE: Final = re.compile(
     r"\s{0,2}[:=#]?\s{0,2}(?P<v>\d{3,8})(?![\d.,/\-]{0,3}\d)(?!\s{0,2}(?:digits?|chars|-))"
 )
+_DIGITS: Final = frozenset("0123456789")
+_REACH: Final = 72
+"""Characters after a name within which its digits must begin."""
 _LINKS: Final = (" as ", " for ", " is ", " was ", "= ")
 _NUMBER_NAMES: Final = frozenset(("code", "combination", "combo", "tan", "codice", "código", "codigo", "nip"))
 _LOG_IN: Final = re.compile(
-    r"(?<![a-z])(?:log|logged|sign|signed|logging|signing) ?(?:in|on)(?:to)?[^.!?\n]{0,32}? (?:with|as"
+    r"(?:log|logged|sign|signed|logging|signing) ?(?:in|on)(?:to)?[^.!?\n]{0,32}? (?:with|as"
     r"|using):? [\"'`]?[\w.@\-+]{2,48}"
     r"[\"'`]?\s{0,2}(?:/|,? (?:and|und|with)(?: (?:the )?(?:password|pw|pass))? "
     r"|:)\s{0,2}[\"'`]?(?P<v>[^\s/\"'`]{5,64})"
@@ -226,8 +230,10 @@ def _is_plain_password(text: str, name: Name, match: re.Match[str], core: str) -
     return core not in rules.ordinary and not rules.endings.search(core)
 
 
-def elsewhere(text: str) -> Finding | None:
+def elsewhere(text: str, low: str) -> Finding | None:
     """Passwords told in scripts that write no spaces, and in Cyrillic, Greek, Arabic and others."""
+    if not occurs(low, read("speech")["nouns_elsewhere"]):
+        return None
     for match in _rules().nouns_elsewhere.finditer(text):
         value = match["v"].rstrip(".,;:!?)]}'\"`")
         if is_secret(value, quoted=True, strong=True) and not re.search(r"[<>(){}]|://", value):
@@ -254,6 +260,8 @@ def digits(text: str, low: str, name: Name) -> Finding | None:
     """Pins, door codes, card codes, one-time codes."""
     rules = _rules()
     if name.text not in rules.codes and not name.text.endswith(("-pin", "-code")):
+        return None
+    if _DIGITS.isdisjoint(text[name.end : name.end + _REACH]):
         return None
     is_code = name.text in _NUMBER_NAMES
     known = not is_code or low[max(0, name.start - 18) : name.start].endswith(rules.code_kinds)
@@ -282,13 +290,24 @@ def pair(text: str, name: Name) -> Finding | None:
 
 def logging_in(text: str, low: str) -> Finding | None:
     """`log in with bob / x`."""
-    match = _LOG_IN.search(low)
+    match = next(_logins(low), None)
     if match is None:
         return None
     value = text[match.start("v") : match.end("v")]
     if not is_secret(value, quoted=False, strong=True) or not _is_mixed(value.rstrip(".,;:")):
         return None
     return Finding("natural_language", "user_and_password", match.start(), match.end())
+
+
+def _logins(low: str) -> Iterator[re.Match[str]]:
+    for verb in ("log", "sign"):
+        place = low.find(verb)
+        while place >= 0:
+            if not place or not "a" <= low[place - 1] <= "z":
+                match = _LOG_IN.match(low, place)
+                if match is not None:
+                    yield match
+            place = low.find(verb, place + 3)
 
 
 def wallet_words(low: str) -> Finding | None:

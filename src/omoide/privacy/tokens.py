@@ -15,12 +15,11 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 from omoide.privacy.checks import CHECKS
-from omoide.privacy.gates import occurs
+from omoide.privacy.gates import Hits, occurs
+from omoide.privacy.reading import LONG_WORD
 from omoide.privacy.rulefiles import read
 from omoide.privacy.verdict import BudgetError
 
-LONG_WORD: Final = 16
-"""Characters of the shortest word that can be a credential by its form alone."""
 VERY_LONG_WORD: Final = 33
 """Characters of the shortest word on which shapes without a prefix are tried."""
 FEWEST_DIGITS: Final = 4
@@ -56,8 +55,8 @@ _USUAL_HEADS: Final = frozenset(
     )
 )
 """Heads that are words of ordinary text too."""
-_BLOCK: Final = re.compile(r"[A-Za-z0-9]+")
-_DIGITS: Final = re.compile(r"[0-9]")
+_NO_DIGITS: Final = bytes(byte for byte in range(256) if not 48 <= byte <= 57)
+_RUNS_ONLY: Final = bytes(byte if chr(byte).isalnum() and byte < 128 else 32 for byte in range(256))
 _LETTER_OR_DIGIT: Final = re.compile(r"[A-Za-z0-9]")
 _SEPARATORS: Final = "_-.:/~+="
 _RUN: Final = re.compile(r"[A-Za-z0-9]+[_\-.:/~+=]?")
@@ -102,9 +101,15 @@ class Format(NamedTuple):
 class Formats(NamedTuple):
     """All formats, by how they are looked up."""
 
+    stems: dict[bytes, tuple[str, ...]]
+    """Heads by their letters and digits: what a text without them cannot begin."""
     heads: dict[str, tuple[Prefixed, ...]]
     tight: dict[str, tuple[Prefixed, ...]]
+    """By the whole prefix."""
+    twos: dict[bytes, tuple[str, ...]]
+    """Tight prefixes by their first two characters."""
     shapes: tuple[tuple[frozenset[str], Format], ...]
+    shape_words: frozenset[str]
     long: tuple[Format, ...]
 
 
@@ -120,7 +125,7 @@ def formats() -> Formats:
             if head is not None and head.group(0)[-1] in _SEPARATORS:
                 heads.setdefault(head.group(0), []).append(made)
             else:
-                tight.setdefault(prefix[:2], []).append(made)
+                tight.setdefault(prefix, []).append(made)
     shapes, long = [], []
     for row in read("shapes")["shape"]:
         if row.get("over") not in ("tokens", "long"):
@@ -132,10 +137,19 @@ def formats() -> Formats:
             long.append(shape)
         else:
             shapes.append((frozenset(row["words"]), shape))
+    stems: dict[bytes, list[str]] = {}
+    twos: dict[bytes, list[str]] = {}
+    for start in heads:
+        stems.setdefault(start[:-1].encode(), []).append(start)
+    for start in tight:
+        twos.setdefault(start[:2].encode(), []).append(start)
     return Formats(
-        {head: tuple(made) for head, made in heads.items()},
+        {stem: tuple(made) for stem, made in stems.items()},
+        {start: tuple(made) for start, made in heads.items()},
         {start: tuple(made) for start, made in tight.items()},
+        {two: tuple(made) for two, made in twos.items()},
         tuple(shapes),
+        frozenset(word for words, _ in shapes for word in words),
         tuple(long),
     )
 
@@ -146,10 +160,14 @@ def vocabulary() -> tuple[str, ...]:
 
 
 @cache
-def head_words() -> frozenset[str]:
-    """The letters with which prefixes begin: a text without them cannot hold a cut token."""
-    runs = (_LETTERS.match(head.lower()) for head in formats().heads)
-    return frozenset(run.group(0) for run in runs if run is not None) - _USUAL_HEADS
+def head_words() -> dict[str, tuple[str, ...]]:
+    """The words with which prefixes begin: a text without them cannot hold a cut token."""
+    words: dict[str, list[str]] = {}
+    for head in formats().heads:
+        word = _LETTERS.match(head.lower())
+        if word is not None and word.group(0) not in _USUAL_HEADS:
+            words.setdefault(word.group(0), []).append(head)
+    return {word: tuple(heads) for word, heads in words.items()}
 
 
 def _prefixed(row: dict[str, Any], prefix: str) -> Prefixed:
@@ -163,62 +181,72 @@ def _body(name: str) -> re.Pattern[str]:
     return re.compile(BODIES[name] + "*")
 
 
-_SOLID: Final = b"x" * LONG_WORD
-
-
-def long_words(text: str, solid: bytes) -> list[str]:
-    """The words of 16 and more characters; `solid` is the outline of the text."""
-    place = solid.find(_SOLID)
-    if place < 0:
-        return []
-    if len(solid) != len(text):
-        return [word for word in text.split() if len(word) >= LONG_WORD]
-    found: list[str] = []
-    while place >= 0:
-        start, end = solid.rfind(b" ", 0, place) + 1, solid.find(b" ", place)
-        end = len(solid) if end < 0 else end
-        found.append(text[start:end])
-        place = solid.find(_SOLID, end)
-    return found
-
-
 class Found(NamedTuple):
     """What a look at the long words gave."""
 
     matches: Iterator[tuple[str, str]]
     """(rule, match), found as they are asked for."""
-    started: bool
-    """A prefix of some format occurs, whole or cut."""
+    started: tuple[str, ...]
+    """The prefixes of formats that occur, whole or cut."""
 
 
-def find_tokens(blob: str, words: list[str], found: set[str]) -> Found:
+def find_tokens(blob: str, words: list[str], hits: Hits) -> Found:
     """Every credential in the long words.
 
     Args:
         blob: The words of `LONG_WORD` and more characters, joined by newlines.
         words: The same words.
-        found: What the gate said about the text.
+        hits: What the gate said about the text.
     Raises:
         BudgetError: while the matches are read, when very many of them fail their check.
-    Cost: linear in the blob; one set look-up for all prefixes.
+    Cost: linear in the blob; one look for all prefixes.
     """
     known = formats()
-    runs = set(_RUN.findall(blob))
-    heads = known.heads.keys() & runs
-    starts = known.tight.keys() & {run[:2] for run in runs}
-    return Found(_checked(_candidates(blob, words, found, heads, starts)), bool(heads or starts))
+    raw = blob.encode("utf-8", "replace")
+    started = hits.prefixes(raw)
+    heads = {head for head in started if head in known.heads}
+    starts = sorted(start for start in started if start in known.tight)
+    return Found(_checked(_candidates(blob, raw, words, hits.words, heads, starts)), tuple(started))
 
 
-def may_be_cut(text: str) -> bool:
+def plain_prefixes(raw: bytes) -> list[str]:
+    """The prefixes that may begin a run of letters and digits in UTF-8, without an accelerator."""
+    known = formats()
+    runs = set(raw.translate(_RUNS_ONLY).split())
+    found = [head for stem in known.stems.keys() & runs for head in known.stems[stem] if head.encode() in raw]
+    twos = known.twos.keys() & {run[:2] for run in runs}
+    return found + [start for two in twos for start in known.twos[two] if start.encode() in raw]
+
+
+def prefixes() -> tuple[str, ...]:
+    """The beginnings of formats that are looked for."""
+    known = formats()
+    return (*known.heads, *known.tight)
+
+
+def may_be_cut(text: str, found: set[str]) -> bool:
     """A line ends in the beginning of a token that is shorter than a long word."""
     known = formats()
+    heads = head_words()
+    if not any(head in text for word in heads.keys() & found for head in heads[word]):
+        return False
     for line in text.split("\n"):
         tail = line[-LONG_WORD:].rsplit(None, 1)
         if tail and len(tail[-1]) >= 6:
             run = _RUN.match(tail[-1])
-            if run is not None and (run.group(0) in known.heads or tail[-1][:2] in known.tight):
+            if run is not None and (run.group(0) in known.heads or tail[-1][:2].encode() in known.twos):
                 return True
     return False
+
+
+def ends_a_line(text: str, words: list[str], started: tuple[str, ...]) -> bool:
+    """A long word with the beginning of a token is the last of its line, so that the token may go on."""
+    return any(
+        f"{word}{end}" in text
+        for word in words
+        if occurs(word, started)
+        for end in ("\n", "\r\n", " \n", "  \n")
+    )
 
 
 class _Candidate(NamedTuple):
@@ -242,29 +270,43 @@ def _checked(candidates: Iterator[_Candidate]) -> Iterator[tuple[str, str]]:
 
 
 def _candidates(
-    blob: str, words: list[str], found: set[str], heads: set[str], starts: set[str]
+    blob: str,
+    raw: bytes,
+    words: list[str],
+    found: set[str],
+    heads: set[str],
+    starts: list[str],
 ) -> Iterator[_Candidate]:
     known = formats()
     if heads:
         yield from _headed(blob, known, heads)
-    for start in sorted(starts):
+    for start in starts:
         for made in known.tight[start]:
             yield from _tight(blob, made)
-    for gate, shape in known.shapes:
-        if not gate.isdisjoint(found):
-            yield from _each(shape, blob)
-    longest = "\n".join(
-        [
-            word
-            for word in words
-            if len(word) >= VERY_LONG_WORD and len(_DIGITS.findall(word)) >= FEWEST_DIGITS
-        ]
-    )
+    if not known.shape_words.isdisjoint(found):
+        for gate, shape in known.shapes:
+            if not gate.isdisjoint(found) and (not shape.literals or occurs(blob, shape.literals)):
+                yield from _each(shape, blob)
+    longest = _very_long(raw, words)
     if longest:
-        run = max(map(len, _BLOCK.findall(longest)), default=0)
+        run = max(map(len, raw.translate(_RUNS_ONLY).split()), default=0)
         for shape in known.long:
             if run >= shape.run and (not shape.literals or occurs(longest, shape.literals)):
                 yield from _each(shape, longest)
+
+
+def _very_long(raw: bytes, words: list[str]) -> str:
+    """The words on which shapes without a prefix are tried, joined; `raw` holds all words."""
+    if len(raw.translate(None, _NO_DIGITS)) < FEWEST_DIGITS:
+        return ""
+    return "\n".join(
+        [
+            word
+            for word in words
+            if len(word) >= VERY_LONG_WORD
+            and len(word.encode("utf-8", "replace").translate(None, _NO_DIGITS)) >= FEWEST_DIGITS
+        ]
+    )
 
 
 def _each(shape: Format, blob: str) -> Iterator[_Candidate]:
@@ -273,13 +315,20 @@ def _each(shape: Format, blob: str) -> Iterator[_Candidate]:
 
 
 def _headed(blob: str, known: Formats, heads: set[str]) -> Iterator[_Candidate]:
-    for run in _RUN.finditer(blob):
-        if run.group(0) in heads:
-            for made in known.heads[run.group(0)]:
-                if blob.startswith(made.prefix, run.start()):
-                    value = made.value(blob, run.start() + len(made.prefix))
-                    if value is not None:
-                        yield _Candidate(made.rule, made.check, value, made.prefix + value)
+    places = []
+    for head in heads:
+        place = blob.find(head)
+        while place >= 0:
+            # In the middle of a run of letters and digits it is no head.
+            if not place or not _LETTER_OR_DIGIT.match(blob, place - 1):
+                places.append((place, head))
+            place = blob.find(head, place + 1)
+    for place, head in sorted(places):
+        for made in known.heads[head]:
+            if blob.startswith(made.prefix, place):
+                value = made.value(blob, place + len(made.prefix))
+                if value is not None:
+                    yield _Candidate(made.rule, made.check, value, made.prefix + value)
 
 
 def _tight(blob: str, made: Prefixed) -> Iterator[_Candidate]:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omoide.privacy import tokens
+from omoide.privacy import scanner, tokens
 from omoide.privacy.gates import beyond_ascii, letters_only
-from omoide.privacy.normalise import outline
+from omoide.privacy.reading import LONG_WORD, Reading
 from omoide.privacy.rulefiles import read
 
 ROWS = [(row, prefix) for row in read("tokens")["tokens"] for prefix in row["prefixes"]]
@@ -50,8 +50,8 @@ def test_a_format_is_its_expression(
     )
 )
 def test_long_words_are_those_of_a_split(text: str) -> None:
-    solid = outline(text.encode("utf-8", "replace"))
-    assert tokens.long_words(text, solid) == [word for word in text.split() if len(word) >= tokens.LONG_WORD]
+    reading = Reading(text, scanner.gate())
+    assert reading.long == [word for word in text.split() if len(word) >= LONG_WORD]
 
 
 @given(st.text(max_size=80))
