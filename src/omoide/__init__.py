@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from omoide.ops.transfer.export import aexport_memories, export_memories
     from omoide.ops.transfer.intake import aimport_memories, import_memories
     from omoide.ops.upkeep import adoctor, aprune, doctor, prune
+    from omoide.stores.popoto import aimport_popoto, import_popoto
 
 _HOMES = {
     "omoide.connection": ("Connection", "astatus", "connect", "status"),
@@ -115,6 +116,7 @@ _HOMES = {
     "omoide.ops.transfer.export": ("aexport_memories", "export_memories"),
     "omoide.ops.transfer.intake": ("aimport_memories", "import_memories"),
     "omoide.ops.upkeep": ("adoctor", "aprune", "doctor", "prune"),
+    "omoide.stores.popoto": ("aimport_popoto", "import_popoto"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -166,6 +168,7 @@ __all__ = [
     "adoctor",
     "aexport_memories",
     "aimport_memories",
+    "aimport_popoto",
     "aprune",
     "areindex",
     "ascan_memories",
@@ -175,6 +178,7 @@ __all__ = [
     "doctor",
     "export_memories",
     "import_memories",
+    "import_popoto",
     "prune",
     "reindex",
     "scan_memories",

@@ -86,3 +86,19 @@ def test_the_cap_is_lifted_on_request(cli: Cli, tmp_path: Path, monkeypatch: pyt
     assert "holds 0 records and would hold 4, more than its cap of 3" in told.err
     assert cli("import", "lines", "--from", "jsonl", "--agent", "ada", "--lift-cap").code == 0
     assert cli("list", "--agent", "ada", "--json").data["total"] == 4
+
+
+def test_a_popoto_keyspace_is_named_by_its_url(cli: Cli, store_url: str) -> None:
+    told = cli("import", store_url, "--from", "popoto", "--json")
+    assert told.code == 2
+    assert "popoto has no records of 'DefaultMemory' there" in told.data["error"]["message"]
+    import redis
+
+    client = redis.Redis(unix_socket_path=store_url.removeprefix("unix://"))
+    key = "DefaultMemory:ada:1"
+    client.sadd("$Class:DefaultMemory", key)
+    client.hset(key, mapping={"memory_id": b"\xa11", "agent_id": b"\xa3ada", "content": b"\xa2hi"})
+    client.close()
+    told = cli("import", store_url, "--from", "popoto")
+    assert told.out == "imported 1 memories of 1 partitions: 1 stored\n"
+    assert cli("list", "--agent", "ada").out == "1  hi\n"

@@ -174,6 +174,7 @@ def everything(raw: Any) -> dict[bytes, Any]:
     readers = {
         b"string": raw.get,
         b"hash": raw.hgetall,
+        b"set": raw.smembers,
         b"zset": lambda key: raw.zrange(key, 0, -1, withscores=True),
     }
     return {key: (readers[raw.type(key)](key), raw.pexpiretime(key)) for key in sorted(raw.keys())}

@@ -73,7 +73,8 @@ class Kept:
 
     `statistics` None: the prior of the model stands. `order`: score of the decay order, None for a touch
     now. `expires_ms` 0: never. `edges`: (id, weight) of links to records that were stored before this one,
-    strongest first, at most 64; the others have the same links. `entities`: names that it is filed under.
+    strongest first, at most 64; the others have the same links. `entities`: names that it is filed under,
+    None for those that its text names.
     """
 
     version: int = 1
@@ -82,7 +83,7 @@ class Kept:
     order: float | None = None
     expires_ms: int = 0
     edges: tuple[tuple[str, float], ...] = ()
-    entities: tuple[str, ...] = ()
+    entities: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

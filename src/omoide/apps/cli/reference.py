@@ -31,7 +31,7 @@ _TWINS = {
     "forget": "omoide.Model.delete_many, omoide.Model.delete_partition",
     "list": "omoide.Model.query",
     "export": "omoide.export_memories",
-    "import": "omoide.import_memories",
+    "import": "omoide.import_memories, omoide.import_popoto",
     "stop": "omoide.stores.embedded.stop",
     "bench": "benchmarks.<suite>.main",
 }

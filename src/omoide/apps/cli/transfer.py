@@ -86,11 +86,24 @@ def _import(
 ) -> Imported:
     from omoide.ops.transfer.intake import import_memories
 
+    field_map = dict(split_pair(pair, "--field") for pair in fields) or None
+    if file_format == "popoto":
+        from omoide.stores.popoto import import_popoto
+
+        return import_popoto(
+            model,
+            source,
+            field_map=field_map,
+            saved_as=saved_as,
+            lift_cap=lift_cap,
+            progress=meter,
+            **partition,
+        )
     return import_memories(
         model,
         sys.stdin.buffer if source == STREAM else source,
         file_format=FORMATS[file_format],
-        field_map=dict(split_pair(pair, "--field") for pair in fields) or None,
+        field_map=field_map,
         saved_as=saved_as,
         lift_cap=lift_cap,
         progress=meter,

@@ -54,8 +54,8 @@ class Destination:
     partition: Mapping[str, Any]
     strict: bool = True
 
-    def take(self, found: Mapping[str, Any], place: str) -> Incoming:
-        """The record of an object.
+    def take(self, found: Mapping[str, Any], place: str, salt: str = "") -> Incoming:
+        """The record of an object; `salt` stands for it where it has no id.
 
         Raises:
             TransferError: a name without a field, or a value that no such field has.
@@ -80,7 +80,7 @@ class Destination:
         for name, value in self.partition.items():
             values.setdefault(name, value)
         if values.get(spec.id_field) is None:
-            values[spec.id_field] = _made_id(spec, values, found)
+            values[spec.id_field] = _made_id(spec, values, salt or found)
         try:
             instance = self.model(**values)
         except FieldError as error:
@@ -119,7 +119,7 @@ def destination(
         )
         if field != LEAVE_OUT and not settable:
             raise QueryError(f"{name!r} is mapped to {field!r}, which is no field of {spec.name} to set")
-    return Destination(model, names, partition, strict=file_format != "mem0")
+    return Destination(model, names, partition, strict=file_format == "jsonl")
 
 
 def _own_names(spec: ModelSpec, file_format: str) -> dict[str, str]:
@@ -160,6 +160,8 @@ def _converted(spec: ModelSpec, name: str, value: Any, place: str) -> Any:
 
 
 def _from_json(field: Field[Any], value: Any) -> Any:
+    if isinstance(value, date | bytes):
+        return value
     if field.timed:
         if isinstance(value, int | float):
             return datetime.fromtimestamp(value, UTC)
@@ -194,7 +196,7 @@ def _forms(field: Field[Any]) -> str:
     return "the name of a member"
 
 
-def _made_id(spec: ModelSpec, values: Mapping[str, Any], found: Mapping[str, Any]) -> str:
+def _made_id(spec: ModelSpec, values: Mapping[str, Any], found: object) -> str:
     """An id that is the same for the same object in the same partition."""
     place = [spec.name, *(str(values.get(name)) for name in spec.partition_by)]
     text = json.dumps([place, found], sort_keys=True, ensure_ascii=True)

@@ -213,7 +213,7 @@ def _prepared(item: Incoming) -> Prepared:
         put = replace(
             put,
             kept=kept,
-            entities=kept.entities,
+            entities=one.put.entities if kept.entities is None else kept.entities,
             time_ms=kept.time_ms if put.time_ms is None else put.time_ms,
             ttl_ms=None,
         )
@@ -285,7 +285,7 @@ def _send(done: _Done, waiting: list[tuple[Incoming, Prepared]]) -> Plan[None]:
 
 def _counted(item: Incoming, one: Prepared) -> Prepared:
     """What is counted about a record: of one that was exported, not again what its counters tell already."""
-    if item.kept is None or one.put is None:
+    if not item.counted or one.put is None:
         return one
     told = {f"never_record:{reason}" for reason in STORED_ANYWAY - {"redacted"}}
     return replace(one, counters=tuple(pair for pair in one.counters if pair[0] not in told))

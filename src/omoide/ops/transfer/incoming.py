@@ -24,7 +24,7 @@ from omoide.model.instance import (
     spec_of,
     stored_values,
 )
-from omoide.model.schema import DecayIndex, Scope
+from omoide.model.schema import DecayIndex, ModelSpec, Scope
 from omoide.ops.request import Kept
 
 
@@ -42,12 +42,14 @@ class Incoming:
     """A record, and where its source has it.
 
     `kept` None: it begins as a record that is saved now. `ignored`: names of values that are left out.
+    `counted`: the counters that come with its partition tell of it already.
     """
 
     place: str
     instance: Instance
     kept: Kept | None = None
     ignored: tuple[str, ...] = ()
+    counted: bool = False
 
 
 Item: TypeAlias = Opening | Incoming
@@ -98,9 +100,18 @@ def order_for(decay: DecayIndex | None, base: float, touched: float) -> float:
     return order_score(single(base), touched, decay.half_life)
 
 
+def base_of(spec: ModelSpec, instance: Instance) -> float:
+    """The base score of a record, 1.0 without decay."""
+    if spec.decay is None:
+        return 1.0
+    name = spec.decay.base_score_field
+    value = None if name is None else getattr(instance, name, None)
+    return spec.decay.base_default if value is None else float(value)
+
+
 def touch_of(half_life: float | None, base: float, order: float) -> float:
     """The last touch behind a score of a decay order; `half_life` None for an order by touch."""
     return order if half_life is None else touched_at(order, single(base), half_life)
 
 
-__all__ = ["Incoming", "Item", "Opening", "Reader", "checked", "order_for", "touch_of"]
+__all__ = ["Incoming", "Item", "Opening", "Reader", "base_of", "checked", "order_for", "touch_of"]

@@ -168,7 +168,7 @@ def record_line(record: Dumped, id_field: str) -> RecordLine:
             held.access_count,
             held.accessed_ms,
         ),
-        entities=kept.entities,
+        entities=kept.entities or (),
         edges=kept.edges,
     )
 

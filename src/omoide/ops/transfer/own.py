@@ -171,7 +171,7 @@ def _incoming(model: type[Instance], state: _State, line: RecordLine, place: str
     values = {spec.id_field: line.id, **held}
     record = Record(line.id, 0, dict(sorted(values.items())), line.version, line.time, 1.0, 0.5)
     instance = model.from_record(record)
-    return Incoming(place, instance, _kept(spec, state.header, line, values))
+    return Incoming(place, instance, _kept(spec, state.header, line, values), counted=True)
 
 
 def _check_state(line: RecordLine, place: str) -> None:
