@@ -8,13 +8,14 @@ Rules: documents given are the live ones, and N and df count all of them. An exp
 counted there until it is erased (taken out of the dict), but is never a result, and lends nothing. A
 document whose score is 0 is no result. Order: score, then time, both descending, then id ascending.
 
-    score = (text x author + date x best text x match) x cue x importance factor x confidence factor
+    score = (text x author + date x best text x match) x cue x asking x importance factor x confidence factor
 
 A term's weight in a document is the greatest of its own and what neighbours of its session lend, who are
 those one or two places away in the order of time, then id, of all visible documents; one that asks lends
-`answer` to the next. The best text is
-that of the visible documents that pass the filters, ids left out among them. An author is named when the
-words of the query are a name of one author of live documents and there is another author.
+`answer` to the next, unless both are of one author. `asking` counts for a document that asks more than it
+tells. The best text is that of the visible documents that pass the filters, ids left out among them. An
+author is named when the words of the query are a name of one author of live documents and there is
+another author.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Document:
     author: str | None = None
     time_cue: bool = False
     asks: bool = False
+    asking: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,11 @@ class Weights:
 
     near: float = 0.5
     far: float = 0.3
-    answer: float = 0.8
+    answer: float = 1.2
     gate: int = 40
+    asking: float = 0.8
     author: float = 1.75
-    date: float = 0.5
+    date: float = 1.0
     cue: float = 1.2
     importance: float = 0.15
     confidence: float = 0.2
@@ -150,6 +153,7 @@ def texts_of(
                     lender = documents[other]
                     first = (lender.time_ms, other) < (document.time_ms, name)
                     answers = lender.asks and first and other in near_ones[name][0]
+                    answers = answers and (lender.author is None or lender.author != document.author)
                     share = to_unit((weights.answer if answers else reach) * gate)
                     best = max(best, to_unit(share * own_weight(documents[other], term, **constants)))
             total += factor * best
@@ -213,6 +217,7 @@ def final_score(text: float, document: Document, weights: Weights, author: bool,
     importance = min(max(document.importance, 0.0), 1.0)
     score = text * (weights.author if author else 1.0) + bonus
     score = score * (weights.cue if document.time_cue else 1.0)
+    score = score * (weights.asking if document.asking else 1.0)
     score = score * ((1.0 - weights.importance) + weights.importance * importance)
     return score * ((1.0 - weights.confidence) + weights.confidence * (document.confidence / 65535))
 

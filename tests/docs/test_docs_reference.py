@@ -67,12 +67,12 @@ def test_the_ranking_page_has_the_numbers_of_the_code() -> None:
     assert f"half of what the term weighs one place away, {weights.far} two places away" in " ".join(
         page.split()
     )
-    assert weights.near == weights.date == 0.5
+    assert (weights.near, weights.date) == (0.5, 1.0)
     for name, share in (("importance", weights.importance), ("confidence", weights.confidence)):
         assert f"x ({1 - share:g} + {share:g} {name})" in page
-    for factor in (weights.author, weights.cue):
+    for factor in (weights.author, weights.asking, weights.cue):
         assert f"count x {factor:g}" in page
-    assert f"{weights.answer:g} when the memory just before asks" in " ".join(page.split())
+    assert f"{weights.answer:g} times of it when the memory just before asks" in " ".join(page.split())
     assert f"beyond {weights.gate} terms" in page
 
 

@@ -107,7 +107,11 @@ class Agent:
         )
         put = prepare(saying).put
         assert put is not None
-        assert (put.time_cue, put.asks) == (cue, asks)
+        assert (put.time_cue, put.asks, put.asking) == (
+            cue,
+            asks,
+            asks and sum(map(str.isalnum, saying.content)) <= 60,
+        )
         assert put.time_ms is not None
         assert store.execute(put).status == "stored"  # type: ignore[attr-defined]
         (importance,) = struct.unpack("<f", struct.pack("<f", put.importance))
@@ -122,6 +126,7 @@ class Agent:
             author=put.author,
             time_cue=cue,
             asks=asks,
+            asking=put.asking,
         )
 
     def _time(self) -> int:
@@ -144,7 +149,8 @@ QUERIES = st.fixed_dictionaries(
 LOUD = {
     "near": 0.9,
     "far": 0.8,
-    "answer": 0.95,
+    "answer": 1.9,
+    "asking": 0.3,
     "gate": 4,
     "author": 3.0,
     "date": 2.0,

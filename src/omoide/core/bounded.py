@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from omoide.core.accumulator import Weighted, borrow, give_back, known, leading
 from omoide.core.arms.dates import fits_of_days
 from omoide.core.arms.formula import rounded_all, shares
-from omoide.core.columns import ASKS, CONFIDENCE_STEPS, TIME_CUE, Filter
+from omoide.core.columns import ASKING, ASKS, CONFIDENCE_STEPS, TIME_CUE, Filter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -218,8 +218,10 @@ class Pass:
         before, after = links.before[rows], links.after[rows]
         probes = np.concatenate([rows, before, after, links.before[before], links.after[after]])
         lengths = self._columns.column("length")[rows]
-        asked = np.where(self._columns.flags[before] & ASKS, weights.answer, weights.near)
-        reaches = (asked, weights.near, weights.far)
+        authors = self._columns.column("author")
+        mine = authors[rows]
+        asked = (self._columns.flags[before] & ASKS > 0) & ((mine == 0) | (mine != authors[before]))
+        reaches = (np.where(asked, weights.answer, weights.near), weights.near, weights.far)
         from_before, from_after, from_two = (shares(reach, weights.gate, lengths) for reach in reaches)
         scratch = borrow(len(self._sums))
         total = np.zeros(len(rows))
@@ -261,6 +263,8 @@ def scores_of(rows: Rows, texts: Floats, columns: Columns, arms: Arms, dated: Fl
         total = total + dated
     if arms.when:
         total = np.where(columns.flags[rows] & TIME_CUE, total * weights.cue, total)
+    if weights.asking != 1:
+        total = np.where(columns.flags[rows] & ASKING, total * weights.asking, total)
     importance = np.clip(columns.importance[rows].astype(np.float64), 0.0, 1.0)
     confidence = columns.confidence[rows].astype(np.float64) / CONFIDENCE_STEPS
     first = (1.0 - weights.importance) + weights.importance * importance

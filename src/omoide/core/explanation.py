@@ -1,6 +1,6 @@
 """Why a memory has its score: a tree of named parts that makes the number again.
 
-    score = relevance x cue x importance x confidence             product
+    score = relevance x cue x asking x importance x confidence    product
       relevance = words + date                                    sum
         words = text x author                                     product
           text = term + term + ...                                sum
@@ -25,7 +25,7 @@ from omoide.core.accumulator import TermList, add_up, borrow, give_back
 from omoide.core.arms.dates import fit_of
 from omoide.core.arms.formula import factors, share
 from omoide.core.bm25 import rounded, term_weight
-from omoide.core.columns import ASKS, CONFIDENCE_STEPS, TIME_CUE, Filter
+from omoide.core.columns import ASKING, ASKS, CONFIDENCE_STEPS, TIME_CUE, Filter
 
 if TYPE_CHECKING:
     from omoide.core.columns import Columns, Rows
@@ -110,6 +110,8 @@ class Explainer:
         product = [Part.of("relevance", "sum", summands) if len(summands) > 1 else summands[0]]
         if self._arms.when and held.flags & TIME_CUE and weights.cue != 1:
             product.append(Part("cue", weights.cue, note="asked for a time, and it tells one"))
+        if held.flags & ASKING and weights.asking != 1:
+            product.append(Part("asking", weights.asking, note="it asks more than it tells"))
         first, second = factors(held.importance, held.confidence / CONFIDENCE_STEPS, weights)
         product += [Part("importance", first), Part("confidence", second)]
         return Part.of("score", "product", product)
@@ -133,7 +135,7 @@ class Explainer:
         if links is not None:
             length = self._columns.row(row).length
             before, after = int(links.before[row]), int(links.after[row])
-            asked = before > 0 and self._columns.row(before).flags & ASKS > 0
+            asked = before > 0 and self._answers(row, before)
             for name, reach, lender in (
                 (
                     "from the question before" if asked else "from before",
@@ -154,6 +156,10 @@ class Explainer:
             return None
         note = f"stands in for {term.stands_for}" if term.stands_for else ""
         return Part.of(f"term:{term.name}", "product", (Part(f"idf:{term.name}", factor), weight), note)
+
+    def _answers(self, row: int, before: int) -> bool:
+        mine, other = self._columns.row(row), self._columns.row(before)
+        return other.flags & ASKS > 0 and not mine.author == other.author > 0
 
     def _weight(self, term: TermList, row: int) -> float:
         if row == 0 or not len(term.rows):

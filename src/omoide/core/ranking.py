@@ -1,6 +1,6 @@
 """Rank the rows of a partition: exact over all that match, in time of what matters.
 
-    score = (text x author + date x best text x match) x cue x importance factor x confidence factor
+    score = (text x author + date x best text x match) x cue x asking x importance factor x confidence factor
 
 `arms.formula` defines it to the last bit. A text is a sum over the query's terms, each with the greatest
 of what the memory has itself and what it borrows from its neighbours in the session. To take that maximum
@@ -35,7 +35,7 @@ from omoide.core.accumulator import TermList, Weighted, add_up, borrow, give_bac
 from omoide.core.arms.formula import score
 from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
 from omoide.core.bm25 import EXACT_BELOW, term_weight
-from omoide.core.columns import CONFIDENCE_STEPS, DEAD, TIME_CUE, Filter
+from omoide.core.columns import ASKING, CONFIDENCE_STEPS, DEAD, TIME_CUE, Filter
 from omoide.errors import CorruptRecordError, QueryError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def rank(
         CorruptRecordError: a posting of a row that the columns do not have.
     Cost: O(postings + rows / 8) worst; about 2 ns a posting and 0.5 ns a row, 10 ns a row with neighbours.
     """
-    weighted = weigh(terms, table, live)
+    weighted = weigh(terms, table, live, max(1.0, arms.weights.answer))
     if not weighted or limit < 1:
         return Ranked()
     rule = Filter(columns, now_ms, allowed, excluded, ranges)
@@ -127,15 +127,17 @@ def rank(
     return _rank_large(weighted, table, rule, limit, arms)
 
 
-def weigh(terms: Sequence[TermList], table: Sequence[float], live: int) -> Weighted:
+def weigh(terms: Sequence[TermList], table: Sequence[float], live: int, most_lent: float = 1.0) -> Weighted:
     """The terms that have postings and tell something, with their weights.
+
+    `most_lent`: how much of a weight a neighbour may lend.
 
     Raises:
         QueryError: weights so large that sums would not be exact.
     """
     weighted = [(term, term_weight(term.df, live, term.weight)) for term in terms if len(term.rows)]
     weighted = [(term, factor) for term, factor in weighted if factor > 0]
-    if sum(factor for _, factor in weighted) * known(table)[2] >= EXACT_BELOW:
+    if sum(factor for _, factor in weighted) * known(table)[2] * most_lent >= EXACT_BELOW:
         raise QueryError("the weights of the query's terms are too large", hint="keep each at most 1")
     return weighted
 
@@ -169,6 +171,7 @@ def _rank_small(weighted: Weighted, table: Sequence[float], rule: Filter, limit:
             weights,
             named=arms.author > 0 and attributes.author == arms.author,
             cue=arms.when and attributes.flags & TIME_CUE > 0,
+            asking=attributes.flags & ASKING > 0,
             importance=attributes.importance,
             confidence=attributes.confidence / CONFIDENCE_STEPS,
         )

@@ -95,7 +95,7 @@ class BM25Field(Field[str]):
 
     def entries(self, draft: Draft, instance: Instance) -> None:
         from omoide.core.arms import authors
-        from omoide.core.arms.questions import asks
+        from omoide.core.arms.questions import asks, mostly_asks
         from omoide.core.text.cues import has_time_cue
 
         spec = spec_of(type(instance))
@@ -113,6 +113,7 @@ class BM25Field(Field[str]):
         draft.left_out = counts.left_out
         draft.time_cue = has_time_cue(text)
         draft.asks = asks(text)
+        draft.asking = mostly_asks(text)
         if draft.author:
             draft.exact += ((authors.FIELD, name) for name in authors.called(draft.author))
 

@@ -3,7 +3,8 @@
 -- ARGV: plan (MessagePack map: terms, weights, k1, b, pivot (0: live average), limit, must (terms that have to hold),
 --   exclude ids, time, importance, confidence (half-open ranges, lists of low and high, rounded as stored), budget, looks,
 --   session (field, or none), borrow (postings up to which neighbours count), strict, names (terms of names), dates
---   (lists of year, month, day, 0 for none), when, ranking (map of near, far, answer, gate, author, date, cue, importance, confidence))
+--   (lists of year, month, day, 0 for none), when, ranking (map of near, far, answer, gate, asking, author, date, cue, importance,
+--   confidence))
 -- Returns: now, live, matched, list of score, text per hit, records, fingerprint, skipped arms, terms nobody has, gen, next
 --   | `too_many`, postings | nothing for no partition
 -- Cost: O(postings of the terms), at most `budget`; at most `looks` attribute rows; with dates O(rows), at most `looks`; with
@@ -136,6 +137,10 @@ local function borrow()
       local around = links[row] or {}
       local block, first = around[5], around[6]
       local asks = links[row] and floor(attributes[row][1] / 16) % 2 == 1
+      if asks and around[2] then
+        local author = attributes[row][6]
+        asks = author == 0 or author_in(block, first, around[2]) ~= author
+      end
       local reach = asks and reaches_of_question or reaches
       for at = 1, 4 do
         local other = around[at]
@@ -215,6 +220,7 @@ local function final(row, sum)
   if author > 0 and held[6] == author then total = total * W.author end
   if fit then total = total + bonus * fit(held[8]) end
   if plan.when and floor(held[1] / 4) % 2 == 1 then total = total * W.cue end
+  if floor(held[1] / 32) % 2 == 1 then total = total * W.asking end
   local importance = max(0, math.min(held[4], 1))
   return total * ((1 - W.importance) + W.importance * importance) * ((1 - W.confidence) + W.confidence * (held[2] / 65535))
 end

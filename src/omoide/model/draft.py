@@ -36,6 +36,7 @@ class Draft:
     author: str | None = None
     time_cue: bool = False
     asks: bool = False
+    asking: bool = False
     suspect: bool = False
     counters: list[tuple[str, int]] = field(default_factory=list)
 

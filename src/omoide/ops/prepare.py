@@ -124,6 +124,7 @@ def put_of(instance: Instance, scope: Scope, record_id: str, draft: Draft) -> Pu
         author=draft.author,
         time_cue=draft.time_cue,
         asks=draft.asks,
+        asking=draft.asking,
         suspect=draft.suspect,
         ttl_ms=None if ttl is None else round(ttl * 1_000),
     )

@@ -120,6 +120,7 @@ class Put(Request["PutReply"]):
     author: str | None = None
     time_cue: bool = False
     asks: bool = False
+    asking: bool = False
     suspect: bool = False
     ttl_ms: int | None = None
     cap: int = 0

@@ -3,6 +3,7 @@
     text        what the query's words weigh in the memory               core.bm25
     neighbours  what they weigh just before and after, in its session    arms.sessions
     answer      the same, more, right after a question                   arms.questions
+    asking      a memory that asks more than it tells counts less          arms.questions
     author      the one author whom the query names                      arms.authors
     date        the dates that the query names                           arms.dates
     cue         words of time, when the query asks for a time            core.text.cues

@@ -1,14 +1,16 @@
 """From the text of a memory to its score, the same to the last bit in numpy, plain Python and Lua.
 
     share = rounded(reach x min(1, gate / length))            length of the memory that borrows, in terms
-    reach = answer from the memory before when that asks, else near; far from those two away
+    reach = answer from the memory before when that asks and is not known to be of the same author, else near;
+            far from those two away
     used  = max(own, rounded(share x lender's))                per term and memory, lender one or two away
     text  = sum over terms of term_weight x used               exact: see `bm25`
-    score = (text x author + date x best text x match) x cue x importance factor x confidence factor
+    score = (text x author + date x best text x match) x cue x asking x importance factor x confidence factor
 
 A share and a weight are multiples of 2^-20, so their product is exact before it is rounded to one again;
 rounding is monotone, so the strongest lender may be chosen before or after. So `used` is a multiple
-of 2^-20 no greater than the table's maximum, and a text stays an exact sum whatever is borrowed. From the
+of 2^-20 no greater than the table's maximum, or `answer` times that where answer is above 1, and a text
+stays an exact sum whatever is borrowed. From the
 text on every operation is one float64 operation in the order written, left to right; none may be
 contracted or reordered. `best text` is that of the visible memories that pass the filters; ids that are
 left out do not change it, so leaving some out changes no other score.
@@ -68,6 +70,7 @@ def score(
     bonus: float = 0.0,
     match: float = 0.0,
     cue: bool = False,
+    asking: bool = False,
     importance: float = 1.0,
     confidence: float = 1.0,
 ) -> float:
@@ -77,5 +80,7 @@ def score(
         total = total + bonus * match
     if cue:
         total = total * weights.cue
+    if asking:
+        total = total * weights.asking
     first, second = factors(importance, confidence, weights)
     return total * first * second

@@ -7,6 +7,8 @@ from math import isfinite
 
 from omoide.errors import ModelError
 
+MOST_LENT = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class Arm:
@@ -27,8 +29,10 @@ class RankWeights:
 
     Attributes:
         near, far: Share of a neighbour's weight lent to the memory one, two places away, in [0, 1].
-        answer: The same for the memory right after one that asks something, at least `near`.
+        answer: The same for the memory right after one that asks something, of another author; from `near` to
+            2. Above 1 an answer comes before its question.
         gate: Length in terms beyond which a memory borrows less, by gate / length.
+        asking: Factor for a memory that mostly asks, in (0, 1]; 1 is off.
         author: Factor for the memories of the one author whom the query names, 1..16; 1 is off.
         date: Share of the best text score for a memory of the day the query names, 0..16; 0 is off.
         cue: Factor for memories with words of time when the query asks for a time, 1..16; 1 is off.
@@ -38,22 +42,25 @@ class RankWeights:
 
     near: float = 0.5
     far: float = 0.3
-    answer: float = 0.8
+    answer: float = 1.2
     gate: int = 40
+    asking: float = 0.8
     author: float = 1.75
-    date: float = 0.5
+    date: float = 1.0
     cue: float = 1.2
     importance: float = 0.15
     confidence: float = 0.2
     back_off: bool = True
 
     def __post_init__(self) -> None:
-        shares = (self.near, self.far, self.answer, self.importance, self.confidence)
+        shares = (self.near, self.far, self.importance, self.confidence)
         factors = (self.author, self.cue, self.date + 1)
         if not all(isfinite(share) and 0 <= share <= 1 for share in shares):
-            raise ModelError("RankWeights.near, far, answer, importance and confidence are shares of 1")
-        if self.answer < self.near:
-            raise ModelError("RankWeights.answer is at least near")
+            raise ModelError("RankWeights.near, far, importance and confidence are shares of 1")
+        if not (isfinite(self.answer) and self.near <= self.answer <= MOST_LENT):
+            raise ModelError("RankWeights.answer is at least near and at most 2")
+        if not (isfinite(self.asking) and 0 < self.asking <= 1):
+            raise ModelError("RankWeights.asking is above 0 and at most 1")
         if self.importance == 1 or self.confidence == 1:
             raise ModelError("RankWeights.importance and confidence must be below 1")
         if not all(isfinite(factor) and 1 <= factor <= 17 for factor in factors):
@@ -80,9 +87,10 @@ class RankWeights:
             Arm(
                 "answer",
                 self.answer,
-                "words of the query in the question right before it",
+                "words of the query in another's question right before it",
                 self.answer > self.near,
             ),
+            Arm("asking", self.asking, "it asks more than it tells", self.asking != 1),
             Arm("author", self.author, "the query names its author, and no other", self.author != 1),
             Arm("date", self.date, "it is of a date that the query names", self.date != 0),
             Arm("cue", self.cue, "the query asks for a time, and the memory tells one", self.cue != 1),

@@ -40,7 +40,7 @@ local function stretch_of(rows)
   return redis.call('GETRANGE', P.a, first * 32, last * 32 + 31), first
 end
 
--- Length and time of a row
+-- Length, time and author of a row
 local function length_in(block, first, row)
   if not block then return attributes[row][3] end
   return (struct.unpack('<I4', block, (row - first) * 32 + 5))
@@ -48,6 +48,11 @@ end
 local function time_in(block, first, row)
   if not block then return attributes[row][8] end
   return (struct.unpack('<i8', block, (row - first) * 32 + 25))
+end
+
+local function author_in(block, first, row)
+  if not block then return attributes[row][6] end
+  return (struct.unpack('<I4', block, (row - first) * 32 + 17))
 end
 
 -- The visible rows of the session of `row`, in order, and their stretch; nil when they are more than `most`

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from omoide.core.columns import ASKS, CONFIDENCE_STEPS, SUSPECT, TIME_CUE, stored_confidence, unpack
+from omoide.core.columns import ASKING, ASKS, CONFIDENCE_STEPS, SUSPECT, TIME_CUE, stored_confidence, unpack
 from omoide.core.decay import power_relevance, relevance_at
 from omoide.core.postings import code, exact_term
 from omoide.errors import CorruptRecordError
@@ -167,7 +167,7 @@ def encode_put(put: Put) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
         "importance": _F32.unpack(_F32.pack(put.importance if put.base is None else put.base))[0],
         "confidence": _confidence(put),
         "rate": rate(spec),
-        "flags": TIME_CUE * put.time_cue | ASKS * put.asks | SUSPECT * put.suspect,
+        "flags": _flags(put),
         "ttl": put.ttl_ms,
         "interval": spec.ttl is not None,
         "cap": put.cap,
@@ -190,6 +190,10 @@ def _state(kept: Kept) -> dict[str, Any]:
         "expires": kept.expires_ms or None,
         "edges": [list(edge) for edge in kept.edges],
     }
+
+
+def _flags(put: Put) -> int:
+    return TIME_CUE * put.time_cue | ASKS * put.asks | ASKING * put.asking | SUSPECT * put.suspect
 
 
 def relevance(spec: ModelSpec, order: bytes | float | None, base: float, now_ms: int) -> float | None:

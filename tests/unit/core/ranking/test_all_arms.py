@@ -14,7 +14,7 @@ import oracle
 from omoide.core import bm25, postings, ranking
 from omoide.core.arms import RankWeights, authors, dates, questions
 from omoide.core.arms.sessions import Links, Sessions
-from omoide.core.columns import ASKS, DEAD, TIME_CUE, Columns, Filter, Ranges, pack
+from omoide.core.columns import ASKING, ASKS, DEAD, TIME_CUE, Columns, Filter, Ranges, pack
 from omoide.core.explanation import Explainer
 from omoide.core.text.cues import match
 from omoide.core.text.vocabulary import Vocabulary, may_be_stood_in_for
@@ -44,7 +44,7 @@ class Partition:
         for word, tf in document.tf.items():
             self.lists.setdefault(word, []).append((row, postings.code(tf, document.length)))
         data = pack(
-            flags=TIME_CUE * document.time_cue | ASKS * document.asks,
+            flags=TIME_CUE * document.time_cue | ASKS * document.asks | ASKING * document.asking,
             confidence=document.confidence / 65535,
             length=document.length,
             importance=document.importance,
@@ -91,6 +91,7 @@ def document(rng: random.Random, *, ties: bool) -> oracle.Document:
         author=rng.choice([None, *PEOPLE]),
         time_cue=rng.random() < 0.5,
         asks=rng.random() < 0.4,
+        asking=rng.random() < 0.4,
     )
 
 
@@ -133,7 +134,16 @@ CASES = st.fixed_dictionaries(
                 {},
                 {},
                 {"near": 0.0, "far": 0.0, "answer": 0.0},
-                {"near": 1.0, "far": 0.9, "answer": 1.0, "gate": 3, "author": 2.5, "date": 3.0, "cue": 1.0},
+                {
+                    "near": 1.0,
+                    "far": 0.9,
+                    "answer": 1.7,
+                    "asking": 0.5,
+                    "gate": 3,
+                    "author": 2.5,
+                    "date": 3.0,
+                    "cue": 1.0,
+                },
             ]
         ),
         "excluding": st.booleans(),
@@ -336,7 +346,10 @@ def test_witnesses_see_authors_come_and_go():
     "wrong",
     [
         {"near": 1.5},
-        {"near": 0.9},
+        {"answer": 0.4},
+        {"answer": 2.5},
+        {"asking": 0.0},
+        {"asking": 1.1},
         {"far": -0.1},
         {"author": 0.5},
         {"cue": float("nan")},
@@ -371,6 +384,30 @@ def test_every_arm_has_a_name_a_weight_and_says_what_it_is():
 )
 def test_what_asks(text, expected):
     assert questions.asks(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Where is it?", True),
+        ("Wow, great! Where did you buy it?", True),
+        ("你住在哪里？", True),
+        ("أين هو؟", True),
+        ("I have two days in Rome. What should I see?", False),
+        ("We moved to Oslo in May because of the new job, and it rains. How are you?", False),
+        (
+            "Is the service that answers the billing requests of the northern region down since Tuesday?",
+            False,
+        ),
+        ("see https://example.org/?a=1", False),
+        ("我明天去哪里？", False),
+        ("?!", False),
+        ("Here it is.", False),
+        ("", False),
+    ],
+)
+def test_what_mostly_asks(text, expected):
+    assert questions.mostly_asks(text) == expected
 
 
 def test_filters_without_exclusions():

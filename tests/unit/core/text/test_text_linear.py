@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from omoide.core.arms import questions
 from omoide.core.text import Analyzer, cues
 
 HOSTILE = {
@@ -71,3 +72,9 @@ def test_cues(unit: str) -> None:
     assert_linear(cues.dates_named, unit)
     assert_linear(cues.has_time_cue, unit)
     assert_linear(cues.asks_when, unit)
+
+
+@pytest.mark.parametrize("unit", ["?", "a? ", "a?\n", "...", "？我", "a ?!", "a.b"])
+def test_questions(unit: str) -> None:
+    assert_linear(questions.asks, unit)
+    assert_linear(questions.mostly_asks, unit)
