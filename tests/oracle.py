@@ -38,8 +38,8 @@ class Document:
     """One live memory.
 
     `tf`: term -> raw count. `length`: terms, with repeats. `importance` has f32 precision, `confidence`
-    is 0..65,535. `exact`: its equality terms. Expired documents are invisible. `time_cue`: it has words
-    of time.
+    is 0..65,535. `exact`: its equality terms. Expired documents are invisible. `cues`: bits of what it
+    tells.
     """
 
     tf: Mapping[str, int]
@@ -51,7 +51,7 @@ class Document:
     expired: bool = False
     session: str | None = None
     author: str | None = None
-    time_cue: bool = False
+    cues: int = 0
     asks: bool = False
     asking: bool = False
 
@@ -216,7 +216,7 @@ def stand_ins(documents: Mapping[str, Document], terms: Mapping[str, float]) -> 
 def final_score(text: float, document: Document, weights: Weights, author: bool, bonus: float) -> float:
     importance = min(max(document.importance, 0.0), 1.0)
     score = text * (weights.author if author else 1.0) + bonus
-    score = score * (weights.cue if document.time_cue else 1.0)
+    score = score * (weights.cue if document.cues else 1.0)
     score = score * (weights.asking if document.asking else 1.0)
     score = score * ((1.0 - weights.importance) + weights.importance * importance)
     return score * ((1.0 - weights.confidence) + weights.confidence * (document.confidence / 65535))
@@ -264,13 +264,13 @@ def search(
     weights: Weights = Weights(),
     words: Collection[str] = (),
     dates: Sequence[PartialDate] = (),
-    when: bool = False,
+    cues: int = 0,
     back_off: bool = False,
 ) -> list[tuple[str, float]]:
     """The first `limit` (id, score).
 
     `terms`: query term -> weight. `confidence` range in 1/65,535. `words` of the query, lower case; `dates`
-    it names; `when`: it asks for a time.
+    it names; `cues` it asks for.
     """
     n = len(documents)
     average = sum(document.length for document in documents.values()) / max(n, 1) or 1.0
@@ -291,7 +291,7 @@ def search(
         document = documents[name]
         bonus = best * fit(dates, day_of(document.time_ms)) if dates else 0.0
         mine = author is not None and document.author == author
-        cued = document if when else replace(document, time_cue=False)
+        cued = replace(document, cues=document.cues & cues)
         score = final_score(text, cued, weights, mine, bonus)
         if score > 0 and name not in exclude:
             found.append((-score, -document.time_ms, name))

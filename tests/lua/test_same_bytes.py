@@ -13,6 +13,7 @@ from memories import HALF_LIFE, Keys, Mirror, as_float32, find, note_spec, put, 
 
 from omoide.connection import Connection
 from omoide.core import bm25, columns, confidence, decay, postings
+from omoide.core.text import cues
 from omoide.model.schema import Scope
 from omoide.ops.request import Erase, Evidence, Observe, Put
 from omoide.stores.redis.codec import STATISTICS, digest, footprint_list
@@ -46,13 +47,13 @@ def test_an_attribute_row(connection: Connection, scope: Scope, keys: Keys) -> N
             confidence=0.25,
             session="s",
             author="w",
-            time_cue=True,
+            cues=cues.TIME | cues.NUMBER,
             suspect=True,
         )
     )
     column = keys.redis.get(keys.name(scope, "a"))
     expected = columns.pack(
-        flags=columns.TIME_CUE | columns.SUSPECT,
+        flags=cues.TIME | cues.NUMBER | columns.SUSPECT,
         confidence=0.25,
         length=3,
         importance=0.7,

@@ -28,6 +28,7 @@ from omoide import (
 )
 from omoide.connection import Connection
 from omoide.core.arms import RankWeights
+from omoide.core.text import cues
 from omoide.model.instance import spec_of
 from omoide.model.schema import Scope
 from omoide.ops import request as ask
@@ -94,11 +95,13 @@ class Agent:
     def _put(self, store: object, name: str) -> None:
         choose = self.random
         words = choose.choices(WORDS, k=choose.randint(1, 5 if self.ties else 60))
-        cue, asks = choose.random() < 0.4, choose.random() < 0.4
+        asks = choose.random() < 0.4
         saying = ArmsSaying(
             saying_id=name,
             agent_id=self.scope.values[0],
-            content=" ".join(words) + (" yesterday" if cue else "") + ("?" if asks else ""),
+            content=" ".join(words)
+            + choose.choice(["", " yesterday", " two near Oslo"])
+            + ("?" if asks else ""),
             importance=choose.choice([0.5, 1.0] if self.ties else [0.0, 0.3, 0.7, 1.0]),
             tags={"red"} if choose.random() < 0.5 else set(),
             session_id=choose.choice([None, "s1", "s2"]),
@@ -107,11 +110,9 @@ class Agent:
         )
         put = prepare(saying).put
         assert put is not None
-        assert (put.time_cue, put.asks, put.asking) == (
-            cue,
-            asks,
-            asks and sum(map(str.isalnum, saying.content)) <= 60,
-        )
+        told = {"yesterday": cues.TIME, "Oslo": cues.PLACE | cues.NUMBER}
+        assert put.cues == told.get(saying.content.rstrip("?").split()[-1], 0)
+        assert (put.asks, put.asking) == (asks, asks and sum(map(str.isalnum, saying.content)) <= 60)
         assert put.time_ms is not None
         assert store.execute(put).status == "stored"  # type: ignore[attr-defined]
         (importance,) = struct.unpack("<f", struct.pack("<f", put.importance))
@@ -124,7 +125,7 @@ class Agent:
             exact=frozenset(put.exact),
             session=put.session,
             author=put.author,
-            time_cue=cue,
+            cues=put.cues,
             asks=asks,
             asking=put.asking,
         )
@@ -140,7 +141,7 @@ QUERIES = st.fixed_dictionaries(
         "dates": st.sampled_from(
             [(), (), ((None, 5, None),), ((2023, 4, 28),), ((2023, None, None), (None, 6, 2))]
         ),
-        "when": st.booleans(),
+        "cues": st.sampled_from([0, 4, 64, 132, 196]),
         "limit": st.sampled_from([1, 3, 10, 200]),
         "match": st.sampled_from(["", "", "tag", "time", "importance", "exclude"]),
         "loud": st.booleans(),
@@ -178,7 +179,7 @@ def searched(agent: Agent, case: dict[str, object]) -> tuple[ask.Search, list[tu
         match,
         names=case["words"],
         dates=case["dates"],
-        when=case["when"],
+        cues=case["cues"],
         ranking=RankWeights(**weights) if weights else None,
     )
     expected = oracle.search(
@@ -187,7 +188,7 @@ def searched(agent: Agent, case: dict[str, object]) -> tuple[ask.Search, list[tu
         case["limit"],
         words=case["words"],
         dates=case["dates"],
-        when=case["when"],
+        cues=case["cues"],
         weights=oracle.Weights(**weights),
         back_off=True,
         **options,
@@ -260,7 +261,7 @@ def test_round_trips_are_one_when_warm_and_two_when_cold(valkey_server: ValkeySe
             5,
             names=("ann",),
             dates=((2023, 4, None),),
-            when=True,
+            cues=4,
         )
         assert trips(other, search) == 2
         assert trips(other, search) == 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from omoide.core.accumulator import Weighted, borrow, give_back, known, leading
 from omoide.core.arms.dates import fits_of_days
 from omoide.core.arms.formula import rounded_all, shares
-from omoide.core.columns import ASKING, ASKS, CONFIDENCE_STEPS, TIME_CUE, Filter
+from omoide.core.columns import ASKING, ASKS, CONFIDENCE_STEPS, Filter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -204,7 +204,7 @@ class Pass:
             bounds = bounds * weights.author
         if self._fits is not None:
             bounds = bounds + (weights.date * self.best_text) * self._fits
-        return bounds * weights.cue if self._arms.when else bounds
+        return bounds * weights.cue if self._arms.cues else bounds
 
     # ---- exact
 
@@ -261,8 +261,8 @@ def scores_of(rows: Rows, texts: Floats, columns: Columns, arms: Arms, dated: Fl
         total = np.where(columns.column("author")[rows] == arms.author, total * weights.author, total)
     if dated is not None:
         total = total + dated
-    if arms.when:
-        total = np.where(columns.flags[rows] & TIME_CUE, total * weights.cue, total)
+    if arms.cues:
+        total = np.where(columns.flags[rows] & arms.cues, total * weights.cue, total)
     if weights.asking != 1:
         total = np.where(columns.flags[rows] & ASKING, total * weights.asking, total)
     importance = np.clip(columns.importance[rows].astype(np.float64), 0.0, 1.0)

@@ -6,7 +6,8 @@ One row is 32 bytes, little endian; row r sits at byte r x 32, row 0 is never us
           | flags | confidence | length   | importance  | session | author | version | time     |
           | u16   | u16        | u32      | f32         | u32     | u32    | u32     | i64      |
 
-    flags       bit 0 dead, 1 superseded, 2 time cue, 3 suspect, 4 asks, 5 mostly asks
+    flags       bit 0 dead, 1 superseded, 2 time cue, 3 suspect, 4 asks, 5 mostly asks, 6 place cue,
+                7 number cue
     confidence  x 65,535, rounded            length   text terms of the memory, with repeats
     session, author  ordinals, 0 for none    time     milliseconds since the epoch, UTC
 
@@ -43,7 +44,6 @@ CONFIDENCE_STEPS = 65535
 
 DEAD = 1
 SUPERSEDED = 2
-TIME_CUE = 4
 SUSPECT = 8
 ASKS = 16
 ASKING = 32

@@ -25,7 +25,8 @@ from omoide.core.accumulator import TermList, add_up, borrow, give_back
 from omoide.core.arms.dates import fit_of
 from omoide.core.arms.formula import factors, share
 from omoide.core.bm25 import rounded, term_weight
-from omoide.core.columns import ASKING, ASKS, CONFIDENCE_STEPS, TIME_CUE, Filter
+from omoide.core.columns import ASKING, ASKS, CONFIDENCE_STEPS, Filter
+from omoide.core.text.cues import CUES
 
 if TYPE_CHECKING:
     from omoide.core.columns import Columns, Rows
@@ -108,8 +109,9 @@ class Explainer:
         if fit:
             summands.append(self._date(fit))
         product = [Part.of("relevance", "sum", summands) if len(summands) > 1 else summands[0]]
-        if self._arms.when and held.flags & TIME_CUE and weights.cue != 1:
-            product.append(Part("cue", weights.cue, note="asked for a time, and it tells one"))
+        if held.flags & self._arms.cues and weights.cue != 1:
+            told = " and a ".join(name for bit, name in CUES.items() if held.flags & self._arms.cues & bit)
+            product.append(Part("cue", weights.cue, note=f"asked for a {told}, and it tells one"))
         if held.flags & ASKING and weights.asking != 1:
             product.append(Part("asking", weights.asking, note="it asks more than it tells"))
         first, second = factors(held.importance, held.confidence / CONFIDENCE_STEPS, weights)

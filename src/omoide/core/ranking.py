@@ -35,7 +35,7 @@ from omoide.core.accumulator import TermList, Weighted, add_up, borrow, give_bac
 from omoide.core.arms.formula import score
 from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
 from omoide.core.bm25 import EXACT_BELOW, term_weight
-from omoide.core.columns import ASKING, CONFIDENCE_STEPS, DEAD, TIME_CUE, Filter
+from omoide.core.columns import ASKING, CONFIDENCE_STEPS, DEAD, Filter
 from omoide.errors import CorruptRecordError, QueryError
 
 if TYPE_CHECKING:
@@ -51,14 +51,15 @@ class Arms:
     """What else counts in one query.
 
     `links`: of the sessions, None where nothing is lent. `author`: ordinal of the one author named, 0 for
-    none. `dates` named. `when`: the query asks for a time.
+    none. `dates` named. `cues`: bits of what the query asks for, see
+    `core.text.cues`.
     """
 
     weights: RankWeights = DEFAULT_WEIGHTS
     links: Links | None = None
     author: int = 0
     dates: Sequence[PartialDate] = ()
-    when: bool = False
+    cues: int = 0
 
 
 TEXT_ONLY = Arms()
@@ -170,7 +171,7 @@ def _rank_small(weighted: Weighted, table: Sequence[float], rule: Filter, limit:
             text,
             weights,
             named=arms.author > 0 and attributes.author == arms.author,
-            cue=arms.when and attributes.flags & TIME_CUE > 0,
+            cue=attributes.flags & arms.cues > 0,
             asking=attributes.flags & ASKING > 0,
             importance=attributes.importance,
             confidence=attributes.confidence / CONFIDENCE_STEPS,
@@ -189,7 +190,7 @@ def _rank_small(weighted: Weighted, table: Sequence[float], rule: Filter, limit:
 def _greatest_gain(arms: Arms) -> float:
     """What author and cue can make of a text at most, a little more for rounding."""
     author = arms.weights.author if arms.author else 1.0
-    cue = arms.weights.cue if arms.when else 1.0
+    cue = arms.weights.cue if arms.cues else 1.0
     return author * cue * (1 + 1e-12)
 
 

@@ -96,7 +96,7 @@ class BM25Field(Field[str]):
     def entries(self, draft: Draft, instance: Instance) -> None:
         from omoide.core.arms import authors
         from omoide.core.arms.questions import asks, mostly_asks
-        from omoide.core.text.cues import has_time_cue
+        from omoide.core.text.cues import cues_of
 
         spec = spec_of(type(instance))
         if spec.text is None:
@@ -111,7 +111,7 @@ class BM25Field(Field[str]):
             draft.terms[term] = draft.terms.get(term, 0) + 1
         draft.length = counts.length
         draft.left_out = counts.left_out
-        draft.time_cue = has_time_cue(text)
+        draft.cues = cues_of(text)
         draft.asks = asks(text)
         draft.asking = mostly_asks(text)
         if draft.author:

@@ -3,8 +3,8 @@
 -- ARGV: plan (MessagePack map: terms, weights, k1, b, pivot (0: live average), limit, must (terms that have to hold),
 --   exclude ids, time, importance, confidence (half-open ranges, lists of low and high, rounded as stored), budget, looks,
 --   session (field, or none), borrow (postings up to which neighbours count), strict, names (terms of names), dates
---   (lists of year, month, day, 0 for none), when, ranking (map of near, far, answer, gate, asking, author, date, cue, importance,
---   confidence))
+--   (lists of year, month, day, 0 for none), cues (bits of the flags), ranking (map of near, far, answer, gate, asking,
+--   author, date, cue, importance, confidence))
 -- Returns: now, live, matched, list of score, text per hit, records, fingerprint, skipped arms, terms nobody has, gen, next
 --   | `too_many`, postings | nothing for no partition
 -- Cost: O(postings of the terms), at most `budget`; at most `looks` attribute rows; with dates O(rows), at most `looks`; with
@@ -219,7 +219,12 @@ local function final(row, sum)
   local total = sum
   if author > 0 and held[6] == author then total = total * W.author end
   if fit then total = total + bonus * fit(held[8]) end
-  if plan.when and floor(held[1] / 4) % 2 == 1 then total = total * W.cue end
+  for i = 1, #plan.cues do
+    if floor(held[1] / plan.cues[i]) % 2 == 1 then
+      total = total * W.cue
+      break
+    end
+  end
   if floor(held[1] / 32) % 2 == 1 then total = total * W.asking end
   local importance = max(0, math.min(held[4], 1))
   return total * ((1 - W.importance) + W.importance * importance) * ((1 - W.confidence) + W.confidence * (held[2] / 65535))
@@ -229,7 +234,7 @@ end
 local function bound(sum)
   if author > 0 then sum = sum * W.author end
   if fit then sum = sum + bonus end
-  return (plan.when and sum * W.cue or sum) * (1 + 1e-12)
+  return (#plan.cues > 0 and sum * W.cue or sum) * (1 + 1e-12)
 end
 
 -- `limit` scores give a bar, and only what its bound lifts over the bar needs a look. The first looks go to the

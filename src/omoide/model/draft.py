@@ -34,7 +34,7 @@ class Draft:
     time_ms: Milliseconds | None = None
     session: str | None = None
     author: str | None = None
-    time_cue: bool = False
+    cues: int = 0
     asks: bool = False
     asking: bool = False
     suspect: bool = False

@@ -122,7 +122,7 @@ def put_of(instance: Instance, scope: Scope, record_id: str, draft: Draft) -> Pu
         time_ms=draft.time_ms,
         session=draft.session,
         author=draft.author,
-        time_cue=draft.time_cue,
+        cues=draft.cues,
         asks=draft.asks,
         asking=draft.asking,
         suspect=draft.suspect,

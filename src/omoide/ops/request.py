@@ -118,7 +118,7 @@ class Put(Request["PutReply"]):
     time_ms: int | None = None
     session: str | None = None
     author: str | None = None
-    time_cue: bool = False
+    cues: int = 0
     asks: bool = False
     asking: bool = False
     suspect: bool = False
@@ -260,9 +260,9 @@ class Search(Request["SearchReply"]):
     """Rank a partition by text and by what else the query tells.
 
     `terms`: query term -> weight, at most 64. `explain` asks for the parts of each score. `names`: words
-    of the query that may name an author. `dates`: (year, month, day), None for what was not said. `when`:
-    it asks for a time. `ranking`: weights of the arms, None for the model's. `about`: an id of which to
-    tell why it does not come.
+    of the query that may name an author. `dates`: (year, month, day), None for what was not said. `cues`
+    it asks for, as in `core.text.cues`. `ranking`: weights of the arms, None for the model's. `about`: an
+    id of which to tell why it does not come.
 
     Cost: one round trip, two where nothing is cached; one more for a word that no memory has when the words
     of the partition are not known (a page of 10,000 a round trip), and one more with `about`.
@@ -275,7 +275,7 @@ class Search(Request["SearchReply"]):
     explain: bool = False
     names: tuple[str, ...] = ()
     dates: tuple[PartialDate, ...] = ()
-    when: bool = False
+    cues: int = 0
     ranking: RankWeights | None = None
     about: str | None = None
 

@@ -44,8 +44,8 @@ _OVERLAP = 512
 class Question:
     """A screened query.
 
-    `names`: its words that may name an author. `dates` it names. `when`: it asks for a time. `cut`,
-    `terms_cut`, `dates_cut`: characters, terms and dates left out. `redacted`: spans removed.
+    `names`: its words that may name an author. `dates` it names. `cues` it asks for, see `core.text.cues`.
+    `cut`, `terms_cut`, `dates_cut`: characters, terms and dates left out. `redacted`: spans removed.
     """
 
     terms: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Question:
     names: tuple[str, ...] = ()
     dates: tuple[PartialDate, ...] = ()
     dates_cut: int = 0
-    when: bool = False
+    cues: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def _read_further(question: Question, text: str, spec: ModelSpec) -> Question:
         names=tuple(authors.words_of(text)) if spec.author is not None else (),
         dates=tuple(dates[:MOST_DATES]),
         dates_cut=max(0, len(dates) - MOST_DATES),
-        when=cues.asks_when(text),
+        cues=cues.asked_for(text),
     )
 
 
@@ -152,7 +152,7 @@ def rank(
             explain,
             question.names,
             question.dates,
-            question.when,
+            question.cues,
             ranking,
             about,
         )

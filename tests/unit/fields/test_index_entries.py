@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+from omoide.core.text import cues
 from omoide.fields import (
     AutoKeyField,
     BM25Field,
@@ -81,8 +82,9 @@ def test_numbers_and_time() -> None:
 
 
 def test_time_words_and_names_are_noted() -> None:
-    assert draft_of(content="See you on Monday at noon").time_cue
-    assert not draft_of(content="The cache is warm").time_cue
+    assert draft_of(content="See you on Monday at noon").cues == cues.TIME
+    assert draft_of(content="two of us near Oslo").cues == cues.PLACE | cues.NUMBER
+    assert not draft_of(content="The cache is warm").cues
     assert "acme-1234" in draft_of(content="the outage of ACME-1234 again").entities
 
 

@@ -6,7 +6,7 @@
     asking      a memory that asks more than it tells counts less          arms.questions
     author      the one author whom the query names                      arms.authors
     date        the dates that the query names                           arms.dates
-    cue         words of time, when the query asks for a time            core.text.cues
+    cue         a time, place or number, when the query asks for one     core.text.cues
 
 and two bounded multipliers, importance and confidence. `arms.weights` holds the numbers, `arms.formula`
 how they make a score. An arm without what it needs (no sessions, no names, no times) is skipped.

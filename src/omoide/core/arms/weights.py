@@ -35,7 +35,7 @@ class RankWeights:
         asking: Factor for a memory that mostly asks, in (0, 1]; 1 is off.
         author: Factor for the memories of the one author whom the query names, 1..16; 1 is off.
         date: Share of the best text score for a memory of the day the query names, 0..16; 0 is off.
-        cue: Factor for memories with words of time when the query asks for a time, 1..16; 1 is off.
+        cue: Factor for memories that tell a time, place or number the query asks for, 1..16; 1 is off.
         importance, confidence: How far the lowest value lowers a score, in [0, 1).
         back_off: Whether words that no memory holds are stood in for by similar ones.
     """
@@ -93,7 +93,12 @@ class RankWeights:
             Arm("asking", self.asking, "it asks more than it tells", self.asking != 1),
             Arm("author", self.author, "the query names its author, and no other", self.author != 1),
             Arm("date", self.date, "it is of a date that the query names", self.date != 0),
-            Arm("cue", self.cue, "the query asks for a time, and the memory tells one", self.cue != 1),
+            Arm(
+                "cue",
+                self.cue,
+                "it tells a time, place or number, as the query asks",
+                self.cue != 1,
+            ),
             Arm("importance", self.importance, "how much it matters", self.importance != 0),
             Arm("confidence", self.confidence, "how far it proved right", self.confidence != 0),
         )

@@ -1,4 +1,9 @@
-"""What a text says about time: cue words in a memory, questions for a time, dates named in a query.
+"""What a text tells and asks for by form: times, places and numbers; and the dates that a query names.
+
+A memory has cues, each one bit of its flags; a query asks for some of them. Where a query asks for a time, a
+memory that tells one is the likelier answer, and the same holds of places ("where", "which city") and
+numbers ("how many"). Times are known in several languages; places by their English form only, a preposition
+before a capital; numbers by digits and by English words.
 
 Dates are `(year | None, month | None, day | None)`; a part that was not said is None. The patterns are
 compiled at first use, each linear in the text.
@@ -24,10 +29,32 @@ _WEEKDAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
 _PREPOSITIONS = "in during of since by until early late mid last next this"
 _BEFORE_MAY = frozenset(_PREPOSITIONS.split())
 
+TIME, PLACE, NUMBER = 4, 64, 128
+CUES = {TIME: "time", PLACE: "place", NUMBER: "number"}
+"""The cues, as flags of the attribute column, and what they tell."""
+
 SAME = 1.0
 WITHIN_A_WEEK = 0.5
 NEXT_MONTH = 0.4
 SAME_YEAR = 0.3
+
+
+def cues_of(text: str) -> int:
+    """The cues of a memory: some of TIME, PLACE and NUMBER."""
+    return (
+        TIME * has_time_cue(text)
+        | PLACE * (_place().search(text) is not None)
+        | NUMBER * (_number().search(text) is not None)
+    )
+
+
+def asked_for(query: str) -> int:
+    """The cues that a query asks for."""
+    return (
+        TIME * asks_when(query)
+        | PLACE * (_where().search(query) is not None)
+        | NUMBER * (_how_many().search(query) is not None)
+    )
 
 
 def has_time_cue(text: str) -> bool:
@@ -122,6 +149,36 @@ def _question() -> re.Pattern[str]:
         r"^\s*+(?:when|what (?:date|day|month|year|time)|(?:in|on) (?:what|which) (?:date|day|month|year)"
         r"|which (?:date|day|month|year)|on what)\b|\bhow long\b"
         r"|什么时候|甚麼時候|何时|何時|哪[年月天]|多久|いつ|언제",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _place() -> re.Pattern[str]:
+    return re.compile(r"\b(?:in|at|to|from|near) (?:the )?[A-Z][a-z]")
+
+
+@cache
+def _number() -> re.Pattern[str]:
+    return re.compile(
+        r"\d|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|hundred|thousand|couple"
+        r"|several|once|twice)\b",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _where() -> re.Pattern[str]:
+    return re.compile(
+        r"^\s*+where\b|\b(?:what|which) (?:city|country|state|place|town)\b|哪[里裡儿兒]|何处|何處|どこ|어디",
+        re.IGNORECASE,
+    )
+
+
+@cache
+def _how_many() -> re.Pattern[str]:
+    return re.compile(
+        r"\bhow (?:many|much|often|old)\b|\bwhat (?:age|number|amount)\b|多少|[几幾][个個次岁歲只]|いくつ|몇",
         re.IGNORECASE,
     )
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from omoide.core.columns import ASKING, ASKS, CONFIDENCE_STEPS, SUSPECT, TIME_CUE, stored_confidence, unpack
+from omoide.core.columns import ASKING, ASKS, CONFIDENCE_STEPS, SUSPECT, stored_confidence, unpack
 from omoide.core.decay import power_relevance, relevance_at
 from omoide.core.postings import code, exact_term
 from omoide.errors import CorruptRecordError
@@ -193,7 +193,7 @@ def _state(kept: Kept) -> dict[str, Any]:
 
 
 def _flags(put: Put) -> int:
-    return TIME_CUE * put.time_cue | ASKS * put.asks | ASKING * put.asking | SUSPECT * put.suspect
+    return put.cues | ASKS * put.asks | ASKING * put.asking | SUSPECT * put.suspect
 
 
 def relevance(spec: ModelSpec, order: bytes | float | None, base: float, now_ms: int) -> float | None:

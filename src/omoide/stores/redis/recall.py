@@ -219,7 +219,7 @@ class Recall:
         links, wanted = None, frozenset[int]()
         if spec.session is not None and weights.borrows:
             links, wanted = partition.links(now)
-        arms = Arms(weights, links, self._author(partition, request), request.dates, request.when)
+        arms = Arms(weights, links, self._author(partition, request), request.dates, request.cues)
         terms = _term_lists(partition, asked)
         average = partition.sdl / partition.n if spec.text.pivot is None and partition.n else 1.0
         table = weight_table(spec.text.k1, spec.text.b, spec.text.pivot, average or 1.0)

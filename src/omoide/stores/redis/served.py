@@ -7,6 +7,7 @@ from typing import Any
 
 from omoide.core.bm25 import K1, B
 from omoide.core.columns import CONFIDENCE_STEPS, stored_confidence
+from omoide.core.text.cues import CUES
 from omoide.model.instance import single
 from omoide.ops.request import Hit, Match, Search
 from omoide.stores.redis.asked import called_of, weights_of
@@ -39,7 +40,7 @@ def server_plan(request: Search, strict: bool) -> dict[str, Any]:
         "session": spec.session,
         "names": called_of(request),
         "dates": [[part or 0 for part in named] for named in request.dates],
-        "when": request.when,
+        "cues": [bit for bit in CUES if request.cues & bit],
         "ranking": asdict(weights_of(request)),
     }
 

@@ -14,7 +14,7 @@ import oracle
 from omoide.core import bm25, postings, ranking
 from omoide.core.arms import RankWeights, authors, dates, questions
 from omoide.core.arms.sessions import Links, Sessions
-from omoide.core.columns import ASKING, ASKS, DEAD, TIME_CUE, Columns, Filter, Ranges, pack
+from omoide.core.columns import ASKING, ASKS, DEAD, Columns, Filter, Ranges, pack
 from omoide.core.explanation import Explainer
 from omoide.core.text.cues import match
 from omoide.core.text.vocabulary import Vocabulary, may_be_stood_in_for
@@ -44,7 +44,7 @@ class Partition:
         for word, tf in document.tf.items():
             self.lists.setdefault(word, []).append((row, postings.code(tf, document.length)))
         data = pack(
-            flags=TIME_CUE * document.time_cue | ASKS * document.asks | ASKING * document.asking,
+            flags=document.cues | ASKS * document.asks | ASKING * document.asking,
             confidence=document.confidence / 65535,
             length=document.length,
             importance=document.importance,
@@ -89,7 +89,7 @@ def document(rng: random.Random, *, ties: bool) -> oracle.Document:
         expired=rng.random() < 0.1,
         session=rng.choice([None, "0", "1", "2"]) if ties else str(rng.randint(0, 9)),
         author=rng.choice([None, *PEOPLE]),
-        time_cue=rng.random() < 0.5,
+        cues=rng.choice([0, 4, 64, 128, 196]),
         asks=rng.random() < 0.4,
         asking=rng.random() < 0.4,
     )
@@ -128,7 +128,7 @@ CASES = st.fixed_dictionaries(
         "dates": st.sampled_from(
             [(), ((None, 5, None),), ((2023, 4, 28),), ((None, 6, 2), (2023, 7, None)), ((2023, None, None),)]
         ),
-        "when": st.booleans(),
+        "cues": st.sampled_from([0, 4, 64, 132, 196]),
         "weights": st.sampled_from(
             [
                 {},
@@ -160,7 +160,7 @@ def arms_of(held: Partition, case: dict, links: Links | None) -> ranking.Arms:
         links if weights.borrows else None,
         0 if named is None else 1 + PEOPLE.index(named),
         case["dates"],
-        case["when"],
+        case["cues"],
     )
 
 
@@ -177,7 +177,7 @@ def test_both_ways_of_ranking_and_the_oracle_agree_to_the_last_bit(case):
         time=case["time"],
         words=case["words"],
         dates=case["dates"],
-        when=case["when"],
+        cues=case["cues"],
         weights=oracle.Weights(**case["weights"]),
     )
     arms = arms_of(held, case, held.settle(Sessions(held.columns)))
@@ -218,8 +218,8 @@ def test_a_large_partition_with_few_and_with_many_postings(seed, ties):
     links = held.settle(Sessions(held.columns))
     for query in ({"w0": 1.0, "w1": 1.0, "v3": 1.0}, {"v1": 1.0, "v2": 0.5}):
         for dated in ((), ((2023, 4, 28),)):
-            case = {"weights": {}, "words": ("ann",), "dates": dated, "when": True}
-            options = {"words": ("ann",), "dates": dated, "when": True}
+            case = {"weights": {}, "words": ("ann",), "dates": dated, "cues": 4}
+            options = {"words": ("ann",), "dates": dated, "cues": 4}
             expected = oracle.search(held.documents, query, 10, **options)
             ranked = ranking.rank(
                 held.terms(query),

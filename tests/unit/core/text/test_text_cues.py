@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from omoide.core.text import cues
 from omoide.core.text.cues import PartialDate, asks_when, dates_named, has_time_cue, match
 
 PARTIAL = st.tuples(
@@ -129,3 +130,37 @@ def test_asks_when(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "Who was there when it fell?", "What kind", "whenever", "how longing"])
 def test_asks_something_else(text: str) -> None:
     assert not asks_when(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("We moved to Oslo", cues.PLACE),
+        ("We met near the Tate", cues.PLACE),
+        ("I have 3 of them", cues.NUMBER),
+        ("a couple of dogs", cues.NUMBER),
+        ("since Monday, in Rome, twice", cues.TIME | cues.PLACE | cues.NUMBER),
+        ("to me, at home", 0),
+        ("someone at work", 0),
+    ],
+)
+def test_what_a_memory_tells(text: str, told: int) -> None:
+    assert cues.cues_of(text) == told
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("Where does Ann live?", cues.PLACE),
+        ("Which city did she visit?", cues.PLACE),
+        ("他住在哪里？", cues.PLACE),
+        ("How many dogs has Bob?", cues.NUMBER),
+        ("In what age group is he? What age is he?", cues.NUMBER),
+        ("多少钱？", cues.NUMBER),
+        ("When did she move, and how many came?", cues.TIME | cues.NUMBER),
+        ("Who knows where it is?", 0),
+        ("What did Ann say?", 0),
+    ],
+)
+def test_what_a_query_asks_for(query: str, wanted: int) -> None:
+    assert cues.asked_for(query) == wanted

@@ -70,8 +70,8 @@ def test_terms(unit: str) -> None:
 )
 def test_cues(unit: str) -> None:
     assert_linear(cues.dates_named, unit)
-    assert_linear(cues.has_time_cue, unit)
-    assert_linear(cues.asks_when, unit)
+    assert_linear(cues.cues_of, unit)
+    assert_linear(cues.asked_for, unit)
 
 
 @pytest.mark.parametrize("unit", ["?", "a? ", "a?\n", "...", "？我", "a ?!", "a.b"])
