@@ -40,6 +40,17 @@ def memory_model() -> Any:
     return _models[0]
 
 
+def saved_as(model: Any, agent: str, turn: Turn) -> Any:
+    """A turn as a memory of an agent, unsaved, with all that the fields can take."""
+    return model(
+        agent_id=agent,
+        content=turn.text,
+        session_id=turn.session,
+        author=turn.author,
+        occurred_at=datetime.fromisoformat(turn.time),
+    )
+
+
 def answered(result: Any) -> Any:
     """Refuse to measure an outage: an assembler reports one instead of raising.
 
@@ -135,6 +146,10 @@ class OmoideRanker:
         self._turns: dict[str, str] = {}
         self._assemblers: dict[int, Any] = {}
 
+    def ranking(self) -> Any:
+        """The weights of the arms; None for the default."""
+        return None
+
     def add(self, conversation: str, turns: Sequence[Turn]) -> None:
         for start in range(0, len(turns), BATCH):
             batch = [self._memory(conversation, turn) for turn in turns[start : start + BATCH]]
@@ -144,8 +159,9 @@ class OmoideRanker:
         import omoide
 
         if depth not in self._assemblers:
-            assembler = omoide.ContextAssembler(self._model, max_items=depth, max_tokens=PLENTY)
-            self._assemblers[depth] = assembler
+            self._assemblers[depth] = omoide.ContextAssembler(
+                self._model, max_items=depth, max_tokens=PLENTY, ranking=self.ranking()
+            )
         result = answered(self._assemblers[depth].assemble(question, agent_id=conversation))
         return [self._turns[record.memory_id] for record in result.records]
 
@@ -153,12 +169,6 @@ class OmoideRanker:
         """The connection is the process's and ends with it."""
 
     def _memory(self, conversation: str, turn: Turn) -> Any:
-        memory = self._model(
-            agent_id=conversation,
-            content=turn.text,
-            session_id=turn.session,
-            author=turn.author,
-            occurred_at=datetime.fromisoformat(turn.time),
-        )
+        memory = saved_as(self._model, conversation, turn)
         self._turns[memory.memory_id] = turn.id
         return memory

@@ -1,0 +1,5 @@
+import sys
+
+from benchmarks.feedback.suite import main
+
+sys.exit(main())
