@@ -14,10 +14,13 @@ from omoide.model.instance import spec_of
 from omoide.ops.request import Hit
 
 if TYPE_CHECKING:
+    from omoide.model.schema import ModelSpec
     from omoide.ops.model import Model
 
 CORRUPT = "corrupt"
 EMPTY = "empty"
+KIND = "kind"
+"""Field that labels a memory in a prompt, in a model that has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +43,16 @@ def build(
     A record whose text cannot be read is dropped as `corrupt`, one without any as `empty`; the
     rest is not disturbed by it.
     """
+    spec = spec_of(model)
+    named = text_fields(spec)
     usable: list[tuple[Model, Entry, Item]] = []
     dropped: list[tuple[str, str]] = []
     for hit in hits:
         instance = model.from_record(hit.record)
         try:
-            text = text_of(instance)
-            author = _author(instance)
-            label = _label(instance)
+            text = said(instance, named)
+            author = _text(instance, spec.author) if spec.author else None
+            label = _text(instance, KIND) if KIND in spec.fields else None
         except CorruptRecordError:
             dropped.append((hit.record.id, CORRUPT))
             continue
@@ -75,34 +80,36 @@ def build(
     )
 
 
+def text_fields(spec: ModelSpec) -> tuple[str, ...]:
+    """What a record says: the fields its text index reads, else `content`, else every text field."""
+    if spec.text is not None:
+        return spec.text.source
+    if "content" in spec.fields:
+        return ("content",)
+    hidden = {spec.id_field, *spec.partition_by, spec.session, spec.author}
+    return tuple(name for name in spec.fields if name not in hidden)
+
+
 def text_of(instance: Model) -> str:
-    """What a record says: the fields its text index reads, else `content`, else every text field.
+    """What a record says. Raises: CorruptRecordError, as `said`."""
+    return said(instance, text_fields(spec_of(type(instance))))
+
+
+def said(instance: Model, fields: Sequence[str]) -> str:
+    """The texts of these fields, one a line.
 
     Raises:
         CorruptRecordError: a stored value is not what its field writes.
     """
-    spec = spec_of(type(instance))
-    if spec.text is not None:
-        names: tuple[str, ...] = spec.text.source
-    elif "content" in spec.fields:
-        names = ("content",)
-    else:
-        hidden = {spec.id_field, *spec.partition_by, spec.session, spec.author}
-        names = tuple(name for name in spec.fields if name not in hidden)
-    values = (getattr(instance, name, None) for name in names)
-    return "\n".join(value for value in values if isinstance(value, str) and value)
+    if len(fields) == 1:
+        return _text(instance, fields[0]) or ""
+    return "\n".join(text for name in fields if (text := _text(instance, name)))
 
 
-def _author(instance: Model) -> str | None:
-    name = spec_of(type(instance)).author
-    value = getattr(instance, name, None) if name else None
+def _text(instance: Model, name: str) -> str | None:
+    """A field's text, None without one."""
+    value = getattr(instance, name, None)
     return value if isinstance(value, str) and value else None
 
 
-def _label(instance: Model) -> str | None:
-    """The kind of memory, where the model tells one."""
-    value = getattr(instance, "kind", None) if "kind" in spec_of(type(instance)).fields else None
-    return value if isinstance(value, str) and value else None
-
-
-__all__ = ["CORRUPT", "EMPTY", "Block", "build", "text_of"]
+__all__ = ["CORRUPT", "EMPTY", "KIND", "Block", "build", "said", "text_fields", "text_of"]

@@ -84,7 +84,7 @@ class Entry:
 
 def clean(text: str) -> str:
     """One line without anything invisible (rules 1 and 2)."""
-    if not text.isprintable() or _INVISIBLE.search(text):
+    if not text.isprintable() or not (text.isascii() or _INVISIBLE.search(text) is None):
         kept: list[str] = []
         before = " "
         for char in text:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_BLOCK = 8
+_LEAST_BLOCK = 8
+_BLOCKS_PER_VALUE = 8
 _POOL: deque[Floats] = deque(maxlen=4)
 _TABLES: dict[int, tuple[Sequence[float], Floats, float]] = {}
 
@@ -58,13 +59,13 @@ def borrow(rows: int) -> Floats:
     return held[:rows]
 
 
-def give_back(sums: Floats, weighted: Weighted) -> None:
-    """Clear what the terms filled, and return it to the pool."""
-    if sum(len(term.rows) for term, _ in weighted) * 4 > len(sums):
+def give_back(sums: Floats, filled: Sequence[Rows]) -> None:
+    """Clear the rows that were filled, and return it to the pool."""
+    if sum(map(len, filled)) * 4 > len(sums):
         sums.fill(0)
     else:
-        for term, _ in weighted:
-            sums[term.rows] = 0
+        for rows in filled:
+            sums[rows] = 0
     _POOL.append(sums if sums.base is None else sums.base)
 
 
@@ -81,17 +82,38 @@ def add_up(sums: Floats, weighted: Weighted, table: Sequence[float]) -> None:
         np.add.at(sums, term.rows, (weights * factor).take(term.codes))
 
 
-def leading(values: Floats, size: int) -> Rows:
-    """Positions of at least the `size` highest values' worth: every value >= one that `size` reach.
+def add_up_rows(sums: Floats, weighted: Weighted, table: Sequence[float]) -> Rows:
+    """`add_up`; the distinct rows that were added to, each where the first term reaches it.
 
-    Maxima of blocks of 8 are partitioned instead of all values: an eighth of the work, a bound as valid.
+    A weight is above 0, so a row whose sum is 0 is a new one.
     """
     import numpy as np
 
-    blocks = len(values) // _BLOCK
+    weights = known(table)[1]
+    found: list[Rows] = []
+    for term, factor in weighted:
+        rows = term.rows
+        before = sums[rows]
+        found.append(rows[before == 0] if found else rows)
+        before += (weights * factor).take(term.codes)
+        sums[rows] = before
+    return np.concatenate(found)
+
+
+def leading(values: Floats, size: int) -> Rows:
+    """Positions of at least the `size` highest values' worth: every value >= one that `size` reach.
+
+    Maxima of blocks are partitioned instead of all values, a bound as valid. Eight blocks a value that is
+    asked for: a partition mispredicts its branches, so the fewer it compares the better, and the highest
+    values still fall into blocks of their own.
+    """
+    import numpy as np
+
+    block = max(_LEAST_BLOCK, len(values) // (_BLOCKS_PER_VALUE * size))
+    blocks = len(values) // block
     if blocks <= size:
         return np.arange(len(values), dtype=np.int64)
-    maxima = values[: blocks * _BLOCK].reshape(_BLOCK, blocks).max(axis=0)
+    maxima = values[: blocks * block].reshape(block, blocks).max(axis=0)
     return np.flatnonzero(values >= np.partition(maxima, -size)[-size])
 
 

@@ -187,7 +187,7 @@ class Explainer:
         for row in rows:
             own = float(sums[row])
             places[row] = len(values) - int(np.searchsorted(values, own, "right")) + 1 if own > 0 else 0
-        give_back(sums, weighted)
+        give_back(sums, [term.rows for term, _ in weighted])
         return places
 
 

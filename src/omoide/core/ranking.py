@@ -31,7 +31,7 @@ from heapq import heappush, heapreplace
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from omoide.core.accumulator import TermList, Weighted, add_up, borrow, give_back, known, leading
+from omoide.core.accumulator import TermList, Weighted, add_up, add_up_rows, borrow, give_back, known, leading
 from omoide.core.arms.formula import score
 from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
 from omoide.core.bm25 import EXACT_BELOW, term_weight
@@ -39,11 +39,13 @@ from omoide.core.columns import ASKING, CONFIDENCE_STEPS, DEAD, Filter
 from omoide.errors import CorruptRecordError, QueryError
 
 if TYPE_CHECKING:
+    from omoide.core.accumulator import Floats
     from omoide.core.arms.sessions import Links
     from omoide.core.columns import Columns, Ranges, Rows
     from omoide.core.text.cues import PartialDate
 
-SMALL = 300
+SMALL = 60
+_SPREAD = 2  # rows that are looked through in the time of noting a new one
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,16 +204,12 @@ def _rank_plain(weighted: Weighted, table: Sequence[float], rule: Filter, limit:
 
     columns = rule.columns
     sums = borrow(columns.next)
-    try:
-        add_up(sums, weighted, table)
-    except IndexError:
-        raise _unknown_row() from None
-    first = leading(sums, 2 * limit + 16)
-    rows = rule.keep(first[sums[first] > 0])
+    reached = _add_up(sums, weighted, table)
+    texts = sums[reached]
+    rows = rule.keep(reached[leading(texts, 2 * limit + 16)])
     scores = scores_of(rows, sums[rows], columns, arms)
     bar = float(np.partition(scores, -limit)[-limit]) if len(rows) >= limit else 0.0
-    reaching = np.flatnonzero(sums >= bar / _greatest_gain(arms)) if bar > 0 else np.flatnonzero(sums > 0)
-    rows = rule.keep(reaching)
+    rows = rule.keep(reached[texts >= bar / _greatest_gain(arms)])
     texts = sums[rows]
     scores = scores_of(rows, texts, columns, arms)
     near = (scores >= bar) & (scores > 0)
@@ -222,8 +220,21 @@ def _rank_plain(weighted: Weighted, table: Sequence[float], rule: Filter, limit:
         zip(scores.tolist(), columns.time[rows].tolist(), rows.tolist(), texts.tolist(), strict=True)
     )
     found.sort(reverse=True)
-    give_back(sums, weighted)
+    give_back(sums, [reached])
     return _cut(found, limit)
+
+
+def _add_up(sums: Floats, weighted: Weighted, table: Sequence[float]) -> Rows:
+    """Fill the sums of a query; the rows that have one."""
+    import numpy as np
+
+    try:
+        if sum(len(term.rows) for term, _ in weighted) * _SPREAD < len(sums):
+            return add_up_rows(sums, weighted, table)
+        add_up(sums, weighted, table)
+    except IndexError:
+        raise _unknown_row() from None
+    return np.flatnonzero(sums)
 
 
 def _rank_large(weighted: Weighted, table: Sequence[float], rule: Filter, limit: int, arms: Arms) -> Ranked:
@@ -241,7 +252,7 @@ def _rank_large(weighted: Weighted, table: Sequence[float], rule: Filter, limit:
     found.sort(reverse=True)
     ranked = _cut(found, limit)
     ranked.best_text = run.best_text
-    give_back(sums, weighted)
+    give_back(sums, [term.rows for term, _ in weighted])
     return ranked
 
 

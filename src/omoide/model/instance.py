@@ -116,8 +116,7 @@ class Instance:
     def from_record(cls, record: StoredRecord) -> Self:
         """An instance of a stored record. Cost: no I/O; values are converted when first read."""
         instance = cls.__new__(cls)
-        instance.__dict__["_omoide"] = State()
-        instance.absorb(record)
+        instance.__dict__["_omoide"] = loaded_state(spec_of(cls), record)
         return instance
 
     def absorb(self, record: StoredRecord) -> None:
@@ -168,8 +167,9 @@ def loaded_state(spec: ModelSpec, record: StoredRecord) -> State:
             renamed = raw.pop(old)
             raw.setdefault(new, renamed)
     raw[spec.id_field] = record.id
-    extra = {name: value for name, value in raw.items() if name not in spec.fields}
-    return State(stored=True, version=record.version, raw=raw, extra=extra, record=record)
+    known = raw.keys() <= spec.fields.keys()
+    extra = {} if known else {name: value for name, value in raw.items() if name not in spec.fields}
+    return State(True, record.version, raw, extra, record)
 
 
 def copied_state(state: State) -> State:

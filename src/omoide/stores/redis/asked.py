@@ -18,11 +18,13 @@ from omoide.stores.redis.filters import must
 class Asked:
     """What a search asks of a cache as it is.
 
-    `terms`: (name, weight, word it stands in for). `names`: every list wanted. `ready`: all are current, and
-    there is nothing left to find out. `unread`: the words of the partition have to be read first.
+    `terms`: (name, weight, word it stands in for). `called`: lists of the names the query may say. `names`:
+    every list wanted. `ready`: all are current, and there is nothing left to find out. `unread`: the words of
+    the partition have to be read first.
     """
 
     terms: tuple[tuple[str, float, str], ...]
+    called: tuple[str, ...]
     names: tuple[str, ...]
     ready: bool
     unread: bool
@@ -36,11 +38,11 @@ def weights_of(request: Search) -> RankWeights:
     return DEFAULT_WEIGHTS if text is None else text.ranking
 
 
-def called_of(request: Search) -> list[str]:
+def called_of(request: Search) -> tuple[str, ...]:
     """The equality terms of the names that the query may say."""
     if weights_of(request).author == 1:
-        return []
-    return [exact_term(FIELD, name).decode() for name in request.names]
+        return ()
+    return tuple(exact_term(FIELD, name).decode() for name in request.names)
 
 
 def ask(partition: Partition, request: Search) -> Asked:
@@ -55,14 +57,17 @@ def ask(partition: Partition, request: Search) -> Asked:
         if words is not None:
             found, _ = stand_ins(request.terms, missing, words, partition)
     terms = tuple((name, weight, stands_for) for name, (weight, stands_for) in found.items())
-    names = (*found, *must(request.match), *called_of(request))
-    return Asked(terms, names, not (unread or behind) and partition.current(names), unread)
+    called = called_of(request)
+    names = (*found, *must(request.match), *called)
+    return Asked(terms, called, names, not (unread or behind) and partition.current(names), unread)
 
 
 def _lacks(partition: Partition, name: str) -> bool:
     """Whether it is certain that no memory has a term."""
-    held = partition.held(name)
-    return held is not None and held.df == 0 and held.as_of >= partition.floor and partition.v > 0
+    held = partition.terms.get(name)
+    if held is None:
+        return partition.known_since > 0 and partition.known_as_of >= partition.floor and partition.v > 0
+    return held.df == 0 and held.as_of >= partition.floor and partition.v > 0
 
 
 def stand_ins(

@@ -212,11 +212,18 @@ class Partition:
 
     def current(self, terms: Iterable[str]) -> bool:
         """Whether every list is known as of write `v`."""
+        get, floor = self.terms.get, self.floor
+        empties = self.known_since > 0 and self.known_as_of >= floor
         for term in terms:
-            held = self.held(term)
-            if held is None or held.as_of < self.floor:
+            held = get(term)
+            if not empties if held is None else held.as_of < floor:
                 return False
         return self.v > 0
+
+    def since(self, term: str) -> int:
+        """The row up to which the list of a term is known."""
+        held = self.terms.get(term)
+        return self.known_since if held is None else held.since
 
     def links(self, now_ms: int) -> tuple[Links | None, frozenset[int]]:
         """Who stands beside whom in the sessions, and the rows whose ids are wanted to be certain of it."""

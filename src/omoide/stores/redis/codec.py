@@ -43,6 +43,7 @@ _F32 = struct.Struct("<f")
 _EDGE = struct.Struct("<If")
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
+_decode_body = msgspec.msgpack.Decoder(dict[str, Any]).decode
 pack_plan = _encode
 unpack_reply = _decode
 
@@ -260,9 +261,9 @@ def read_body(body: bytes, id_field: str) -> tuple[str, dict[str, Any]]:
     Raises:
         CorruptRecordError, and what `UNREADABLE` lists: not a map of names with an id among them.
     """
-    values = _decode(body)
+    values = _decode_body(body)
     identity = values[id_field]
-    if type(identity) is not str or not identity or not all(type(name) is str for name in values):
+    if type(identity) is not str or not identity:
         raise CorruptRecordError("a record is not a map of names with an id among them")
     return identity, values
 

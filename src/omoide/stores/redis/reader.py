@@ -283,17 +283,13 @@ def _now(partition: Partition) -> int:
 
 
 def _fetch_plan(partition: Partition, names: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:
-    since = []
-    for name in names:
-        held = partition.held(name)
-        since.append(0 if held is None else held.since)
     return {
         "gen": partition.gen.decode(),
         "v": partition.v if partition.current(names) else 0,
         "have": partition.columns.next,
         "log": partition.log,
         "terms": list(names),
-        "since": since,
+        "since": [partition.since(name) for name in names],
         "rows": list(rows),
         "whole": partition.known_since == 0 and len(partition.terms) <= MOST_WHOLE,
         "timed": partition.columns.has_intervals,

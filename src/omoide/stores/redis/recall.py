@@ -35,7 +35,7 @@ from omoide.core.ranking import TEXT_ONLY, Arms, Ranked, rank
 from omoide.core.text.vocabulary import Vocabulary, may_be_stood_in_for
 from omoide.errors import StoreUnavailableError
 from omoide.ops.request import Absence, Hit, Record, Search, SearchReply
-from omoide.stores.redis.asked import Asked, ask, called_of, stand_ins, told, weights_of
+from omoide.stores.redis.asked import Asked, ask, stand_ins, told, weights_of
 from omoide.stores.redis.cache import Known, Partition
 from omoide.stores.redis.calls import Call, Handler, answer
 from omoide.stores.redis.codec import pack_plan
@@ -184,12 +184,13 @@ class Recall:
                 return SearchReply((), "client", trips, 0, about=about)
             with self._cache.lock:
                 partition = self._cache.open(head)
-                asked = ask(partition, request)
-                if not fetched.complete or partition.v != fetched.v or not asked.ready:
+                proven = current and not fetched.changed and partition.v == fetched.v
+                if not proven:
+                    asked = ask(partition, request)
+                if not fetched.complete or partition.v != fetched.v or not (proven or asked.ready):
                     viewed_at = -1
                     continue
-                moved = viewed_at != partition.v or partition.columns.has_intervals or bool(wanted)
-                if fetched.changed or moved:
+                if not proven or partition.columns.has_intervals or wanted:
                     view, viewed_at = self._view(partition, request, asked, fetched.now_ms), partition.v
                 if placed is not None and placed[0] != partition.gen:
                     placed = None
@@ -219,7 +220,7 @@ class Recall:
         links, wanted = None, frozenset[int]()
         if spec.session is not None and weights.borrows:
             links, wanted = partition.links(now)
-        arms = Arms(weights, links, self._author(partition, request), request.dates, request.cues)
+        arms = Arms(weights, links, self._author(partition, asked), request.dates, request.cues)
         terms = _term_lists(partition, asked)
         average = partition.sdl / partition.n if spec.text.pivot is None and partition.n else 1.0
         table = weight_table(spec.text.k1, spec.text.b, spec.text.pivot, average or 1.0)
@@ -236,9 +237,9 @@ class Recall:
         )
         return View(ranked, terms, table, arms, wanted)
 
-    def _author(self, partition: Partition, request: Search) -> int:
+    def _author(self, partition: Partition, asked: Asked) -> int:
         """Ordinal of the one author whom the query names, 0 for none."""
-        lists = (partition.held(name) for name in called_of(request))
+        lists = (partition.terms.get(name) for name in asked.called)
         named = [held.authors(partition.columns) for held in lists if held is not None and held.count]
         if not any(named):
             return 0
