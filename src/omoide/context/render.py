@@ -66,7 +66,7 @@ _XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\u
 """What XML escapes in text and in attributes; two characters it has no way to write."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Entry:
     """One memory to render: `time_ms` 0, `author` and `label` None where unknown; `text` already clean."""
 

@@ -205,13 +205,17 @@ def _rank_plain(weighted: Weighted, table: Sequence[float], rule: Filter, limit:
     columns = rule.columns
     sums = borrow(columns.next)
     reached = _add_up(sums, weighted, table)
-    texts = sums[reached]
-    rows = rule.keep(reached[leading(texts, 2 * limit + 16)])
-    scores = scores_of(rows, sums[rows], columns, arms)
-    bar = float(np.partition(scores, -limit)[-limit]) if len(rows) >= limit else 0.0
-    rows = rule.keep(reached[texts >= bar / _greatest_gain(arms)])
+    every = sums[reached]
+    first = leading(every, 2 * limit + 16)
+    rows = rule.keep(reached[first])
     texts = sums[rows]
     scores = scores_of(rows, texts, columns, arms)
+    bar = float(np.partition(scores, -limit)[-limit]) if len(rows) >= limit else 0.0
+    least = bar / _greatest_gain(arms)
+    if len(first) < len(reached) and least < every[first].min():  # else what can reach the bar is among them
+        rows = rule.keep(reached[every >= least])
+        texts = sums[rows]
+        scores = scores_of(rows, texts, columns, arms)
     near = (scores >= bar) & (scores > 0)
     if int(near.sum()) > limit:
         near = scores >= np.partition(scores, -limit)[-limit]

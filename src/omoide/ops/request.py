@@ -29,9 +29,9 @@ class Request(Generic[R]):
 # ---- records -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Record:
-    """A stored record as it is now.
+    """A stored record as it is now. Not to be changed; it is not frozen because that doubles what one costs.
 
     `values` are stored forms by field name (unknown names included). `confidence` is in (0, 1).
     `relevance` is the decayed base score at the time of the reply (None without a decay field), `order`
@@ -280,9 +280,9 @@ class Search(Request["SearchReply"]):
     about: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Hit:
-    """One ranked record. `score` is final, `text` the sum over terms before the other arms.
+    """One ranked record, not to be changed. `score` is final, `text` the sum over terms before other arms.
 
     Only when explained: `tree` holds the parts that make the score, `parts` the value of each by name
     (terms are `term:<term>`), `place` among all that match, and `place_by_text` by the words of its own

@@ -33,6 +33,9 @@ MOST_PLAIN = 1_000
 STEADY = 4
 """Fetches in a row that brought nothing new, after which the next is expected to bring nothing either."""
 IDS_AT_ONCE = 4_096
+_PIECES_AHEAD = [(first, first + PIECE - 1) for first in range(PIECE + 1, 4 * PIECE, PIECE)]
+"""Asked for together with the first piece, whose reply alone says how many there are: cold in two round
+trips up to 131,072 rows. An empty piece costs the server some 5 us."""
 _ATTEMPTS = 16
 _LOG = logging.getLogger("omoide")
 _warned: set[bytes] = set()
@@ -176,6 +179,8 @@ class Reader:
                 return steady
             trips = 2
         calls = [Call("fetch", head, (pack_plan(plan),))]
+        ahead = _PIECES_AHEAD if plan["have"] <= 1 else []
+        calls += [Call("column", head, piece) for piece in ahead]
         for start in range(0, len(ids_of), IDS_AT_ONCE):
             calls.append(Call("ids", head, (plan["gen"], *ids_of[start : start + IDS_AT_ONCE])))
         replies = yield from send(calls)
@@ -184,7 +189,7 @@ class Reader:
             if error is not None:
                 raise error
         with self.cache.lock:
-            self._learn(head, plan["gen"].encode(), ids_of, replies[1:])
+            self._learn(head, plan["gen"].encode(), ids_of, replies[1 + len(ahead) :])
         reply = replies[0]
         if not reply:
             with self.cache.lock:
@@ -198,7 +203,8 @@ class Reader:
             partition = self.cache.open(head)
             fetched = _apply(partition, scope, names, plan, reply)
             fetched.trips = trips
-        missing = _missing_pieces(partition, reply)
+            _extend(partition, ahead, replies[1:], reply[4])
+            missing = _missing_pieces(partition, reply)
         if missing:
             yield from self._read_pieces(head, scope, missing)
             fetched.complete = False
@@ -256,14 +262,7 @@ class Reader:
         replies = yield from send(calls)
         with self.cache.lock:
             partition = self.cache.open(head)
-            for (first, _), reply in zip(pieces, replies, strict=True):
-                if (
-                    not isinstance(reply, list)
-                    or reply[0] != partition.gen
-                    or partition.columns.next != first
-                ):
-                    return
-                partition.columns.extend(reply[1], reply[2])
+            _extend(partition, pieces, replies, pieces[-1][1] + 1)
 
 
 def warn_about_shape(head: bytes, scope: Scope, fingerprint: bytes) -> None:
@@ -399,6 +398,21 @@ def _apply_vocabulary(partition: Partition, flat: list[bytes], following: int, v
     for name in [name for name, held in partition.terms.items() if name not in there and held.as_of < v]:
         partition.replace_list(name, None)
     partition.known_since, partition.known_as_of = following - 1, v
+
+
+def _extend(
+    partition: Partition, pieces: Sequence[tuple[int, int]], replies: Sequence[Any], following: int
+) -> None:
+    """Append pieces of the column to the rows held, as far as the row before `following`.
+
+    A piece may be newer than the state it is added to: what changed since is in the change log, which is
+    read from that state on.
+    """
+    for (first, _), reply in zip(pieces, replies, strict=False):
+        rows = following - first
+        if not isinstance(reply, list) or reply[0] != partition.gen or partition.columns.next != first:
+            return
+        partition.columns.extend(reply[1][: 32 * rows], reply[2][: 24 * rows])
 
 
 def _missing_pieces(partition: Partition, reply: list[Any]) -> list[tuple[int, int]]:
