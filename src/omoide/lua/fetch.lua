@@ -12,6 +12,7 @@ if not H then return {} end
 check_companions(P, H)
 
 local PIECE = 32768 -- attribute rows in 1 MiB
+local NEWEST = 16
 local same = plan.gen == H.gen
 local log = H.x0 + redis.call('STRLEN', P.x) / 4
 local have = same and plan.log >= H.x0 and plan.have or 1
@@ -55,13 +56,17 @@ end
 local vocabulary = false
 if plan.whole and redis.call('HLEN', P.t) <= 4096 then vocabulary = redis.call('HGETALL', P.t) end
 
+-- The records expected, and those of the newest rows that a list lacks, which may well come before them
 local now, wanted = clock(), same and plan.rows or {}
-if #wanted > 0 and has_expiry(P) then
-  wanted = {}
-  for i = 1, #plan.rows do
-    if not expired(P, plan.rows[i], now) then wanted[#wanted + 1] = plan.rows[i] end
+if #wanted > 0 then
+  local new, held = H.next, {}
+  for i = 1, #plan.since do new = math.min(new, plan.since[i] + 1) end
+  for i = 1, #wanted do held[wanted[i]] = true end
+  for row = math.max(new, H.next - NEWEST), H.next - 1 do
+    if not held[row] then wanted[#wanted + 1] = row end
   end
 end
+wanted = unexpired(P, wanted, now)
 
 return { H.gen, H.v, H.n, string.format('%d', H.sdl), H.next, log, now, have, attributes, intervals,
   table.concat(changed), table.concat(changed_attributes), table.concat(changed_intervals), lists,

@@ -181,9 +181,13 @@ def spec_of(cls: type[Instance]) -> ModelSpec:
     """The spec of a concrete model.
 
     Raises:
-        ModelError: the class is abstract.
+        ModelError: the class is abstract, or no model.
     """
-    spec = cls.__omoide_spec__
+    try:
+        spec = cls.__omoide_spec__
+    except AttributeError:
+        what = cls.__name__ if isinstance(cls, type) else f"a {type(cls).__name__}"
+        raise ModelError(f"a model is a subclass of Model, not {what}") from None
     if spec is None:
         raise ModelError(f"{cls.__name__} is abstract", hint="define a subclass of it")
     return spec

@@ -10,14 +10,15 @@ from omoide.errors import StoreError, StoreTimeoutError
 FAILED = "failed"
 TIMEOUT = "timeout"
 UNAVAILABLE = "unavailable"
+UNKNOWN_TURN = "unknown_turn"
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeReport:
     """`states`: id -> `applied`, `missing` (no such record) or `repeated` (told before in this turn).
 
-    `error` is `unavailable`, `timeout` or `failed` when the report did not get through. True when
-    it did.
+    `error` is `unavailable`, `timeout` or `failed` when the report did not get through, `unknown_turn`
+    when there is no such turn. True when it did.
     """
 
     states: Mapping[str, str] = field(default_factory=dict)
@@ -36,4 +37,4 @@ def name_failure(error: BaseException) -> str:
     return FAILED
 
 
-__all__ = ["FAILED", "TIMEOUT", "UNAVAILABLE", "OutcomeReport", "name_failure"]
+__all__ = ["FAILED", "TIMEOUT", "UNAVAILABLE", "UNKNOWN_TURN", "OutcomeReport", "name_failure"]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from omoide.context import AssemblyResult, ContextAssembler
 from omoide.core.echo import Given, Guard, Sifted
-from omoide.errors import OmoideError, QueryError
+from omoide.errors import ModelError, OmoideError, QueryError
 from omoide.model.instance import spec_of
 from omoide.model.partition import scope_of_call
 from omoide.ops import port
@@ -31,7 +31,7 @@ from omoide.recipes import messages as chat
 from omoide.recipes.default_memory import DefaultMemory
 from omoide.recipes.extracting import ExtractionError, aextract, extract
 from omoide.recipes.extractors import Draft, Extractor, raw_turn
-from omoide.recipes.reports import OutcomeReport, name_failure
+from omoide.recipes.reports import UNKNOWN_TURN, OutcomeReport, name_failure
 from omoide.types import Seconds
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class SubconsciousMemory:
     """Memory that works beside a conversation of one agent.
 
     Args:
-        model: A Model class.
-        assembler: How to recall; default `ContextAssembler(model)`.
+        model: A Model class; default: the assembler's, else `DefaultMemory`.
+        assembler: How to recall, from the same model; default `ContextAssembler(model)`.
         extractor: What of a text to store; default `raw_turn`, the text as it is.
         deadline: Seconds for the store in each call.
         extractor_deadline: Seconds for an extractor of your own.
@@ -56,12 +56,13 @@ class SubconsciousMemory:
         partition: The model's partition fields, such as `agent_id="a"`.
     Raises:
         QueryError: a partition field is missing or empty.
+        ModelError: `model` is none, or not the assembler's.
     """
 
     def __init__(
         self,
         *,
-        model: type[Model] = DefaultMemory,
+        model: type[Model] | None = None,
         assembler: ContextAssembler | None = None,
         extractor: Extractor | None = None,
         deadline: Seconds | None = None,
@@ -71,14 +72,19 @@ class SubconsciousMemory:
         position: str = "before_user",
         **partition: Any,
     ) -> None:
-        self.model = model
+        self.assembler = assembler or ContextAssembler(model or DefaultMemory)
+        self.model = model = model or self.assembler.model
         self.spec = spec_of(model)
+        if self.assembler.model is not model:
+            raise ModelError(
+                f"{type(self).__name__} of {self.spec.name} has an assembler of {self.assembler.spec.name}",
+                hint="recall and capture go to one model: leave `model` out, or give both the same",
+            )
         named = {"session_id": session_id, "author": author}
         partition |= {name: value for name, value in named.items() if name in self.spec.partition_by}
         self.scope = scope_of_call(self.spec, partition, type(self).__name__)
         self.defaults = model.__omoide_defaults__
         self.partition = partition
-        self.assembler = assembler or ContextAssembler(model)
         self.extractor = extractor or raw_turn
         self.deadline = self.defaults.deadline if deadline is None else deadline
         self.extractor_deadline = extractor_deadline
@@ -195,13 +201,17 @@ class SubconsciousMemory:
             turn: The result of the recall, or its turn id.
             outcome: `acted`, `used`, `dismissed`, `deferred` or `contradicted`, for all of them or
                 by id. Each record takes one outcome a turn; more are `repeated`.
+        Returns:
+            A report per id; false, with `error` of `unknown_turn`, for a turn id that names no turn, or
+            one over a day old. A result without a turn id (`track=False`, or a delivery that could
+            not be noted) cannot tell one report from the next: each counts.
         Raises:
-            QueryError: an outcome that is none of these.
+            QueryError: an outcome that is none of these, or neither a result nor a turn id.
         Cost: 1 round trip.
         """
         plan = self._report(turn, outcome)
         try:
-            return OutcomeReport(self._run(plan))
+            return _reported(self._run(plan), turn)
         except _FAILURES as error:
             return _unreported(error)
 
@@ -211,7 +221,7 @@ class SubconsciousMemory:
         """Async twin of `report_outcomes`."""
         plan = self._report(turn, outcome)
         try:
-            return OutcomeReport(await self._arun(plan))
+            return _reported(await self._arun(plan), turn)
         except _FAILURES as error:
             return _unreported(error)
 
@@ -227,6 +237,8 @@ class SubconsciousMemory:
 
     def _question(self, messages: Sequence[Any], query: str | None) -> str | None:
         """What to recall for; None when nobody asked anything."""
+        if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Sequence):
+            raise QueryError(f"messages is a list of messages, not a {type(messages).__name__}")
         if query is not None:
             return query
         position = chat.last_user(messages)
@@ -268,6 +280,8 @@ class SubconsciousMemory:
         """The plan of a report; a bad outcome is refused before it starts."""
         for name in (outcome,) if isinstance(outcome, str) else outcome.values():
             turns.weights(name, self.defaults)
+        if not isinstance(result, AssemblyResult) and not (isinstance(result, str) and result):
+            raise QueryError("turn is the result of a recall, or its turn id")
         if isinstance(result, AssemblyResult):
             return turns.report(self.scope, outcome, result.ids, self.defaults, result.turn_id)
         return turns.report(self.scope, outcome, None, self.defaults, result)
@@ -277,6 +291,11 @@ def _checked(text: object) -> str:
     if not isinstance(text, str):
         raise QueryError(f"a text is a string, not {type(text).__name__}")
     return text
+
+
+def _reported(states: Mapping[str, str], turn: AssemblyResult | str) -> OutcomeReport:
+    """A report; every turn that was noted has records, so one without any is not known."""
+    return OutcomeReport(states, UNKNOWN_TURN if isinstance(turn, str) and not states else None)
 
 
 def _outage(error: BaseException) -> AssemblyResult:

@@ -46,6 +46,6 @@ def test_any_text_gives_few_clean_names(text: str) -> None:
 
 @pytest.mark.parametrize("unit", ["a", "A", "A ", "a.", "_a", "@", '"', "Ab", "1-", "of ", " ", "A'"])
 def test_linear_time(unit: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     named_entities(unit * 200_000)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5

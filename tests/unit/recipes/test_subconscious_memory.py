@@ -14,7 +14,7 @@ import pytest
 from omoide.connection import Connection
 from omoide.context import AssemblyResult, ContextAssembler
 from omoide.core.echo import Given
-from omoide.errors import QueryError, StoreTimeoutError, StoreUnavailableError
+from omoide.errors import ModelError, QueryError, StoreTimeoutError, StoreUnavailableError
 from omoide.fields import StringField
 from omoide.ops import port
 from omoide.ops.request import Batch, Observe, Put, Request
@@ -275,7 +275,6 @@ def test_outcomes_of_what_was_not_given_are_missing(memory: SubconsciousMemory) 
     )
     states = memory.report_outcomes(result, {other.memory_id: "acted", "ghost": "acted"}).states
     assert set(states.values()) == {"missing"}
-    assert memory.report_outcomes("no such turn", "acted").states == {}
     assert memory.report_outcomes(AssemblyResult(), "acted").states == {}
     with pytest.raises(QueryError, match="acted"):
         memory.report_outcomes(result, "brilliant")
@@ -398,20 +397,20 @@ async def test_an_outage_is_reported_and_never_breaks_the_turn(
             assert [(outcome.stored, outcome.reason) for outcome in outcomes] == [(False, name)]
         reports = (memory.report_outcomes("t", "acted"), await memory.areport_outcomes("t", {"x": "acted"}))
         assert [report.error for report in reports] == [name, name]
-        assert time.perf_counter() - start < 2.0
+        assert time.perf_counter() - start < 8
     assert len(caplog.records) == 6
     assert "private" not in caplog.text
 
 
 def test_a_hanging_extractor_ends_with_its_deadline(connection: Connection) -> None:
     def hang(text: str) -> Any:
-        time.sleep(1.0)
+        time.sleep(6.0)
         return [text]
 
     start = time.perf_counter()
     outcomes = SubconsciousMemory(agent_id="a", extractor=hang, extractor_deadline=0.05).extract_memories("x")
     assert [outcome.reason for outcome in outcomes] == ["extractor_timeout"]
-    assert time.perf_counter() - start < 0.9
+    assert time.perf_counter() - start < 4
 
 
 def test_misuse_is_refused_at_once() -> None:
@@ -513,3 +512,36 @@ def test_an_extractor_of_unnamed_values_is_reported(stored: list[DefaultMemory])
     memory = SubconsciousMemory(agent_id="a", extractor=lambda text: [{1: "x"}], deadline=5.0)  # type: ignore[dict-item,list-item,arg-type]
     (outcome,) = memory.extract_memories("something new")
     assert outcome.reason == "extractor_failed"
+
+
+# ---- what cannot be meant ----------------------------------------------------------------------------
+
+
+def test_recall_and_capture_go_to_one_model() -> None:
+    assembler = ContextAssembler(TeamMemory)
+    assert SubconsciousMemory(agent_id="a", assembler=assembler).model is TeamMemory
+    with pytest.raises(ModelError, match="DefaultMemory has an assembler of TeamMemory"):
+        SubconsciousMemory(agent_id="a", model=DefaultMemory, assembler=assembler)
+
+
+@pytest.mark.parametrize("no_model", ["DefaultMemory", str, None])
+def test_a_model_is_a_model_class(no_model: Any) -> None:
+    with pytest.raises(ModelError, match="a subclass of Model"):
+        ContextAssembler(no_model)
+
+
+@pytest.mark.parametrize("messages", ["How do we deploy?", b"x", {"role": "user", "content": "x"}, None, 7])
+def test_messages_are_a_list(memory: SubconsciousMemory, messages: Any) -> None:
+    with pytest.raises(QueryError, match="messages is a list"):
+        memory.inject_context(messages)
+
+
+@pytest.mark.parametrize("turn", [None, "", 7])
+def test_a_report_names_a_turn(memory: SubconsciousMemory, turn: Any) -> None:
+    with pytest.raises(QueryError, match="turn is"):
+        memory.report_outcomes(turn, "acted")
+
+
+def test_a_turn_that_nobody_knows_is_told(memory: SubconsciousMemory) -> None:
+    report = memory.report_outcomes("no such turn", "acted")
+    assert (bool(report), report.error, report.states) == (False, "unknown_turn", {})

@@ -150,7 +150,7 @@ def test_a_killed_server_is_an_outage_until_it_is_back(server: ValkeyServer) -> 
         started = time.monotonic()
         with pytest.raises(StoreUnavailableError, match="no connection"):
             wire.call([PING])
-        assert time.monotonic() - started < 2.0
+        assert time.monotonic() - started < 4
         server.start()
         assert wire.call([PING]) == [b"PONG"]
 
@@ -162,7 +162,7 @@ def test_a_server_that_hangs_costs_no_more_than_the_timeout(server: ValkeyServer
         started = time.monotonic()
         with pytest.raises(StoreTimeoutError):
             wire.call([command("INCR", "k")], timeout=0.3)
-        assert 0.25 < time.monotonic() - started < 1.5
+        assert 0.25 < time.monotonic() - started < 4
         server.resume()
         assert wire.call([command("ECHO", "not the INCR")]) == [b"not the INCR"]
 
@@ -172,7 +172,7 @@ def test_a_black_hole_costs_no_more_than_the_timeout() -> None:
         started = time.monotonic()
         with pytest.raises(StoreTimeoutError), contextlib.closing(SyncWire(url)) as wire:
             wire.call([PING], timeout=0.3)
-        assert time.monotonic() - started < 1.5
+        assert time.monotonic() - started < 4
 
 
 def test_a_dripping_server_costs_no_more_than_the_timeout() -> None:
@@ -189,7 +189,7 @@ def test_a_dripping_server_costs_no_more_than_the_timeout() -> None:
         started = time.monotonic()
         with pytest.raises(StoreTimeoutError):
             wire.call([PING], timeout=0.4)
-        assert time.monotonic() - started < 1.5
+        assert time.monotonic() - started < 4
 
 
 def hang_up_once(connection: socket.socket, number: int) -> None:

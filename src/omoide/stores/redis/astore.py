@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
 from omoide.ops import port
 from omoide.ops import request as ask
 from omoide.ops.request import Request
 from omoide.stores.redis.awire import AsyncWire
-from omoide.stores.redis.store import Binding, scan_command, server_status
+from omoide.stores.redis.listing import list_keys
+from omoide.stores.redis.store import Binding, server_status
+from omoide.stores.redis.translate import reply_error
 
 R = TypeVar("R")
 
@@ -24,9 +26,7 @@ class AsyncRedisStore:
     async def execute(self, request: Request[R]) -> R:
         """Answer a request. Raises: StoreError and what the request names."""
         if isinstance(request, ask.Partitions):
-            keys = []
-            for letter in "hn":
-                keys += await self._scan(self.binding.keys.pattern(request.model, letter))
+            keys = await self._list(self.binding.patterns(request.model))
             described: Any = await self._drive(self.binding.describe(keys, request.model))
             return described  # type: ignore[no-any-return]
         if isinstance(request, ask.ServerStatus):
@@ -45,17 +45,22 @@ class AsyncRedisStore:
             result: R = stop.value
             return result
 
-    async def _scan(self, pattern: bytes) -> list[bytes]:
-        found: list[bytes] = []
-        for node in await self.wire.primaries():
-            cursor: Any = b"0"
+    async def _list(self, patterns: Sequence[bytes]) -> list[bytes]:
+        wire = self.wire
+        looks = list_keys(patterns, cluster=(await wire.capabilities(timeout=port.remaining())).cluster)
+        answer: Any = None
+        try:
             while True:
-                command = scan_command(cursor, pattern)
-                ((cursor, keys),) = await self.wire.call([command], timeout=port.remaining(), node=node)
-                found += keys
-                if cursor in (b"0", 0):
-                    break
-        return found
+                look = looks.send(answer)
+                if look is None:
+                    answer = await wire.primaries(timeout=port.remaining(), fresh=True)
+                else:
+                    (answer,) = await wire.call([look[1]], timeout=port.remaining(), node=look[0])
+                    if isinstance(answer, Exception):
+                        raise reply_error(answer)
+        except StopIteration as stop:
+            keys: list[bytes] = stop.value
+            return keys
 
     async def close(self) -> None:
         """Close the connections of the running loop."""

@@ -129,9 +129,12 @@ class AsyncWire:
             commands = [Command(args, b"%d" % index, idempotent=True) for index in range(len(nodes))]
             return whole(await self._run(commands, deadline, lambda key: nodes[int(key)]))
 
-    async def primaries(self, *, timeout: float | None = None) -> list[Address]:
-        """Every primary, for `call(node=)`."""
+    async def primaries(self, *, timeout: float | None = None, fresh: bool = False) -> list[Address]:
+        """Every primary, for `call(node=)`; `fresh` asks a cluster for its map first."""
         await self.capabilities(timeout=timeout)
+        if fresh and self._topology.cluster:
+            async with _limit(self.timeout if timeout is None else timeout) as deadline:
+                await self._refresh(deadline)
         return self._topology.primaries()
 
     async def capabilities(self, *, timeout: float | None = None) -> Capabilities:

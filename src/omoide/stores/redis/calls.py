@@ -16,6 +16,7 @@ from redis.exceptions import NoScriptError, RedisError
 from omoide.errors import ModelError, OmoideError, StoreError
 from omoide.lua import Script, load
 from omoide.stores.redis.exchange import Argument, Command
+from omoide.stores.redis.keys import model_of
 from omoide.stores.redis.translate import reply_error
 
 R = TypeVar("R")
@@ -64,12 +65,14 @@ def failure(reply: Any, call: Call) -> OmoideError | None:
     text = str(reply)
     if text.startswith(("FINGERPRINT", "ERR FINGERPRINT")):
         return ModelError(
-            "the stored index has another shape than the model (analyzer, indexed fields or half-life)",
+            f"{model_of(call.head)}: a stored index has another shape than the class: analyzer, fields or "
+            "half-life",
             hint="run `omoide reindex module:Class`; until then the partition is read only",
         )
     if text.startswith(("FULL", "ERR FULL")):
         return ModelError(
-            "the partition has used up its row numbers", hint="run `omoide reindex module:Class`"
+            f"{model_of(call.head)}: a partition has used up its row numbers",
+            hint="run `omoide reindex module:Class`",
         )
     return reply_error(reply, script=call.verb)
 

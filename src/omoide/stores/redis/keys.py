@@ -64,3 +64,9 @@ class Keys:
         """Whether it is a key of a partition of that model (None: of any)."""
         parsed = self.parse(key)
         return parsed is not None and (model is None or parsed[0] == model)
+
+
+def model_of(key: bytes) -> str:
+    """The model whose partition a key belongs to; "" for a key that is none of omoide's."""
+    match = _HEAD.fullmatch(key)
+    return "" if match is None else unquote(match["tag"].decode().partition("/")[0])

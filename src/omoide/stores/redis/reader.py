@@ -16,7 +16,7 @@ from typing import Any
 from omoide.core.columns import DEAD
 from omoide.core.listing import Selected, select
 from omoide.core.postings import decode
-from omoide.errors import StoreUnavailableError
+from omoide.errors import CapabilityError, StoreUnavailableError
 from omoide.model.schema import Scope
 from omoide.ops.request import Count, Find, Match, Record, Search, SearchReply
 from omoide.stores.redis.cache import Cache, Partition
@@ -26,6 +26,7 @@ from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.filters import allowed_rows, must, ranges_of
 from omoide.stores.redis.recall import Recall
 from omoide.stores.redis.rows import read_rows
+from omoide.stores.redis.translate import reply_error
 
 PIECE = 32_768
 MOST_WHOLE = 4_096
@@ -236,7 +237,8 @@ class Reader:
             )
         ]
         found = replies[-1]
-        self._plain = isinstance(found, list)
+        if any(_forbidden(reply) for reply in replies):
+            self._plain = False
         with self.cache.lock:
             partition = self.cache.open(head)
             if isinstance(found, list) and all(isinstance(part, list) for part in found):
@@ -263,6 +265,11 @@ class Reader:
         with self.cache.lock:
             partition = self.cache.open(head)
             _extend(partition, pieces, replies, pieces[-1][1] + 1)
+
+
+def _forbidden(reply: Any) -> bool:
+    """Whether an error says that this will never be answered, such as by an ACL."""
+    return isinstance(reply, Exception) and isinstance(reply_error(reply), CapabilityError)
 
 
 def warn_about_shape(head: bytes, scope: Scope, fingerprint: bytes) -> None:

@@ -2,7 +2,7 @@
 
 Client reader, until nothing is new:
 
-    predict    rank from the cache, when every list it needs is current
+    predict    rank from the cache; where others wrote meanwhile that is a guess, ranked again afterwards
     fetch      one call: what is new since then, and the records predicted
     apply      add what is new; when the cache is then at the state of the reply, rank again
 
@@ -170,7 +170,8 @@ class Recall:
                 if viewed_at != partition.v and asked.ready:
                     view, viewed_at = self._view(partition, request, asked, None), partition.v
                 current = viewed_at == partition.v
-                plan = self._reader.plan(partition, asked.names, view.ranked.rows if current else ())
+                expected = view.ranked.rows if current else self._guess(partition, request, asked)
+                plan = self._reader.plan(partition, asked.names, expected)
             if asked.unread and not just_read:
                 _, read = yield from self._read_words(head)
                 trips, just_read = trips + read, True
@@ -205,6 +206,12 @@ class Recall:
         raise StoreUnavailableError(
             "the partition changes faster than it can be read", hint="use connect(reader='server')"
         )
+
+    def _guess(self, partition: Partition, request: Search, asked: Asked) -> Sequence[int]:
+        """Rows to ask for where others wrote: those that ranked first by the lists as they were."""
+        if asked.unread or not all(0 < partition.since(n) < partition.columns.next for n in asked.names):
+            return ()
+        return self._view(partition, request, asked, None).ranked.rows
 
     def _place(self, head: bytes, record_id: str) -> Handler[tuple[bytes, int]]:
         """(gen, row) of an id, row 0 when there is none."""

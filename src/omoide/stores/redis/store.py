@@ -8,7 +8,7 @@ The binding and its cache are shared with the async face, `astore`.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
 from omoide.errors import QueryError
@@ -22,8 +22,10 @@ from omoide.stores.redis.codec import sound
 from omoide.stores.redis.dumps import Dumps
 from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
+from omoide.stores.redis.listing import list_keys
 from omoide.stores.redis.reader import Reader
 from omoide.stores.redis.reads import Lookup
+from omoide.stores.redis.translate import reply_error
 from omoide.stores.redis.upkeep import Upkeep
 from omoide.stores.redis.wire import SyncWire
 from omoide.stores.redis.writes import Writer
@@ -88,6 +90,10 @@ class Binding:
         found = yield from self.reader.find(self.keys.head(request.scope), request)
         return sound(found)
 
+    def patterns(self, model: str | None) -> list[bytes]:
+        """What the head and counter keys of a model's partitions (None: of all) match."""
+        return [self.keys.pattern(model, letter) for letter in "hn"]
+
     def describe(self, keys: list[bytes], model: str | None) -> Handler[tuple[ask.PartitionStatus, ...]]:
         """Status of the partitions of a model (None: of all) behind head and counter keys."""
         heads = dict.fromkeys(key[:-1] + b"h" for key in keys if self.keys.belongs(key, model))
@@ -104,9 +110,7 @@ class RedisStore:
     def execute(self, request: Request[R]) -> R:
         """Answer a request. Raises: StoreError and what the request names."""
         if isinstance(request, ask.Partitions):
-            keys = [
-                key for letter in "hn" for key in self._scan(self.binding.keys.pattern(request.model, letter))
-            ]
+            keys = self._list(self.binding.patterns(request.model))
             described: Any = self._drive(self.binding.describe(keys, request.model))
             return described  # type: ignore[no-any-return]
         if isinstance(request, ask.ServerStatus):
@@ -125,17 +129,22 @@ class RedisStore:
             result: R = stop.value
             return result
 
-    def _scan(self, pattern: bytes) -> list[bytes]:
-        found: list[bytes] = []
-        for node in self.wire.primaries():
-            cursor: Any = b"0"
+    def _list(self, patterns: Sequence[bytes]) -> list[bytes]:
+        wire = self.wire
+        looks = list_keys(patterns, cluster=wire.capabilities(timeout=port.remaining()).cluster)
+        answer: Any = None
+        try:
             while True:
-                command = scan_command(cursor, pattern)
-                ((cursor, keys),) = self.wire.call([command], timeout=port.remaining(), node=node)
-                found += keys
-                if cursor in (b"0", 0):
-                    break
-        return found
+                look = looks.send(answer)
+                if look is None:
+                    answer = wire.primaries(timeout=port.remaining(), fresh=True)
+                else:
+                    (answer,) = wire.call([look[1]], timeout=port.remaining(), node=look[0])
+                    if isinstance(answer, Exception):
+                        raise reply_error(answer)
+        except StopIteration as stop:
+            keys: list[bytes] = stop.value
+            return keys
 
     def load_scripts(self) -> None:
         """Give every primary the scripts it lacks, so that no later call has to.
@@ -156,10 +165,6 @@ class RedisStore:
     def close(self) -> None:
         """Close the connections."""
         self.wire.close()
-
-
-def scan_command(cursor: Any, pattern: bytes) -> Any:
-    return Command((b"SCAN", cursor, b"MATCH", pattern, b"COUNT", b"1000"), pattern, idempotent=True)
 
 
 def server_status(infos: list[bytes], wire: Any, binding: Binding) -> dict[str, Any]:

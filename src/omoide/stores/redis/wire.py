@@ -151,9 +151,11 @@ class SyncWire:
         commands = [Command(args, b"%d" % index, idempotent=True) for index in range(len(nodes))]
         return whole(self._run(commands, deadline, lambda key: nodes[int(key)]))
 
-    def primaries(self, *, timeout: float | None = None) -> list[Address]:
-        """Every primary, for `call(node=)`."""
+    def primaries(self, *, timeout: float | None = None, fresh: bool = False) -> list[Address]:
+        """Every primary, for `call(node=)`; `fresh` asks a cluster for its map first."""
         self.capabilities(timeout=timeout)
+        if fresh and self.topology.cluster:
+            self._refresh(Deadline.after(self.timeout if timeout is None else timeout))
         return self.topology.primaries()
 
     def capabilities(self, *, timeout: float | None = None) -> Capabilities:
