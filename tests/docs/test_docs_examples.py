@@ -14,13 +14,14 @@ from tests.docs.conftest import ROOT, blocks, name_of, pages
 WITH_CODE = [page for page in pages() if blocks(page, "python")]
 
 
-def _run(program: str, url: str) -> str:
+def _run(program: str, url: str, folder: Path) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-"],
         input=program,
         capture_output=True,
         encoding="utf-8",
         timeout=60,
+        cwd=folder,
         env={**os.environ, "OMOIDE_URL": url, "PYTHONIOENCODING": "utf-8"},
     )
     assert done.returncode == 0, done.stderr
@@ -29,14 +30,14 @@ def _run(program: str, url: str) -> str:
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=name_of)
-def test_the_blocks_of_a_page_run(page: Path, store_url: str) -> None:
-    _run("\n".join(blocks(page, "python")), store_url)
+def test_the_blocks_of_a_page_run(page: Path, store_url: str, tmp_path: Path) -> None:
+    _run("\n".join(blocks(page, "python")), store_url, tmp_path)
 
 
-def test_the_example_of_the_readme_is_short_and_remembers(store_url: str) -> None:
+def test_the_example_of_the_readme_is_short_and_remembers(store_url: str, tmp_path: Path) -> None:
     (body,) = blocks(ROOT / "README.md", "python")
     assert len([line for line in body.splitlines() if line.strip()]) <= 15
-    out = _run(f"{body}\nimport json; print(json.dumps(messages))", store_url)
+    out = _run(f"{body}\nimport json; print(json.dumps(messages))", store_url, tmp_path)
     block, question = json.loads(out)
     assert "blue-green, on Tuesdays" in block["content"]
     assert question == {"role": "user", "content": "How do we deploy?"}
