@@ -7,6 +7,7 @@
     ├── NotFoundError (LookupError)         no such record
     ├── ConflictError                       a lost race, or a clash with a unique record
     ├── PolicyError                         refused by the never-record firewall or a write filter
+    ├── RuleError (ValueError)              a policy or a rule of the firewall that cannot work
     ├── TransferError (ValueError)          a file that cannot be imported, or written
     └── StoreError
         ├── StoreUnavailableError (ConnectionError)   no server answers
@@ -75,6 +76,17 @@ class PolicyError(OmoideError):
     def __init__(self, message: str, *, reason: str, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.reason = reason
+
+
+class RuleError(OmoideError, ValueError):
+    """A setting of a `Policy` that cannot work, or a rule that could be slow or match everything.
+
+    Attribute: `rule`, the id of the rule, "" for the policy as a whole.
+    """
+
+    def __init__(self, rule: str, problem: str, *, hint: str = "") -> None:
+        super().__init__(f"rule {rule!r}: {problem}" if rule else problem, hint=hint)
+        self.rule = rule
 
 
 class TransferError(OmoideError, ValueError):

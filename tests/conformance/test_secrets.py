@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,10 @@ from omoide.connection import Connection
 from omoide.errors import PolicyError, StoreUnavailableError
 from omoide.fields import BytesField, ListField, StringField, TagField
 from omoide.mixins.never_record import process_counts
+from omoide.model.instance import spec_of
 from omoide.ops.batch import batch
 from omoide.ops.reindex import reindex
+from omoide.ops.search import screen
 from omoide.privacy import Policy, UserRule
 from omoide.privacy.samples import Maker
 from omoide.recipes import DefaultMemory, SubconsciousMemory
@@ -309,6 +312,117 @@ def test_a_secret_across_the_cut_of_a_long_query_is_seen(store_url: str, valkey_
             ContextAssembler(DefaultMemory).assemble(query, agent_id="ada")
     low = "\n".join(monitor.seen).lower()
     assert _BODY[:8].lower() not in low
+
+
+LONG_JWT = (
+    "ey"
+    + "JhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9."
+    + "eyJ"
+    + ".".join((_LONG_BODY := Maker(17).body("an", 6_000), _BODY))
+)
+
+
+@pytest.mark.parametrize("place", range(4_000, 4_096, 19))
+@pytest.mark.parametrize(
+    ("secret", "marks"),
+    [
+        (LONG_JWT, (_LONG_BODY[:12], _LONG_BODY[30:44])),
+        ("0x" + (f"see {TOKEN} " + "x" * 40_000).encode().hex(), ("73656520",)),
+        ("zanzibar-" + "the quixnefti of vandrolim " * 60 + "end", ("quixnefti", "vandrolim", "zanzibar")),
+        ("zanzibar-" + "quixnefti " * 6_000 + "end", ("quixnefti", "zanzibar")),
+    ],
+    ids=["jwt", "hex", "own", "own_wide"],
+)
+def test_no_secret_that_reaches_far_beyond_the_cut_leaks(
+    place: int, secret: str, marks: tuple[str, ...]
+) -> None:
+    rule = UserRule("house", ("zanzibar-",), r"zanzibar-[a-z ]{8,65000}end")
+    query = ("booking " * 600)[: place - 1] + " " + secret + "\nand who knows"
+    question = screen(
+        query, spec_of(DefaultMemory), max_chars=4_096, max_terms=64, policy=Policy(rules=(rule,))
+    )
+    held = repr(question).lower()
+    assert "book" in held
+    assert [mark for mark in marks if mark.lower() in held] == []
+
+
+@pytest.mark.parametrize("name", ["credential", "spoken", "card"])
+def test_what_a_call_names_reaches_no_command(
+    name: str, store_url: str, valkey_server: ValkeyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    text = SECRETS[name][0]
+    said: list[str] = []
+    with omoide.connect(store_url), _Monitor(valkey_server) as monitor:
+        note = SecretNote(agent_id="ada", content=CLEAN)
+        note.save()
+        asked = SecretNote.query.filter(agent_id="ada")
+        recall = ContextAssembler(DefaultMemory)
+        memory = SubconsciousMemory(agent_id="ada")
+        calls: dict[str, list[Callable[[], Any]]] = {
+            "agent_id": [
+                lambda: SecretNote.count(agent_id=text),
+                lambda: SecretNote.counters(agent_id=text),
+                lambda: SecretNote.query.filter(agent_id=text),
+                lambda: recall.assemble("booking", agent_id=text),
+                lambda: SubconsciousMemory(agent_id=text),
+                lambda: asyncio.run(SecretNote.acount(agent_id=text)),
+            ],
+            "name": [
+                lambda: SecretNote.counters(agent_id="ada").increment(text),
+                lambda: asyncio.run(SecretNote.counters(agent_id="ada").aincrement(text)),
+            ],
+            "note_id": [
+                lambda: SecretNote.query.get(agent_id="ada", note_id=text),
+                lambda: SecretNote.query.get_many([note.note_id, text], agent_id="ada"),
+            ],
+            "memory_id": [
+                lambda: recall.assemble("booking", agent_id="ada", exclude=[text]),
+                lambda: memory.report_outcomes("a turn", {text: "used"}),
+            ],
+            "project": [lambda: asked.filter(project=text)],
+            "tags": [
+                lambda: asked.filter(tags=text),
+                lambda: recall.assemble("x", agent_id="ada", tags=text),
+            ],
+            "turn": [
+                lambda: memory.report_outcomes(text, "used"),
+                lambda: memory.extract_memories("We deploy on Mondays now", turn_id=text),
+            ],
+        }
+        for field, those in calls.items():
+            for call in those:
+                with pytest.raises(PolicyError, match=rf": {field} is kept out by the firewall: ") as refused:
+                    call()
+                said.append("".join(traceback.format_exception(refused.value)))
+                assert refused.value.__cause__ is None
+                assert refused.value.reason in ("credential", "natural_language", "personal")
+    held = "\n".join([*monitor.seen, caplog.text, *said]).lower()
+    assert "booking" in held
+    assert [mark for mark in MARKS if mark.lower() in held] == []
+
+
+def test_a_partition_with_a_secret_name_can_be_erased(connection: Connection) -> None:
+    name = SECRETS["credential"][0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMOIDE_NEVER_RECORD_DISABLE", "1")
+        assert SecretNote(agent_id=name, content=CLEAN).save()
+    with pytest.raises(PolicyError):
+        SecretNote.count(agent_id=name)
+    assert SecretNote.delete_many([name], agent_id=name) == 0
+    assert SecretNote.delete_partition(agent_id=name) == 1
+
+
+def test_a_verdict_on_a_missing_memory_tells_of_what_was_taken_out(connection: Connection) -> None:
+    note = DefaultMemory(agent_id="ada", content=CLEAN)
+    note.save()
+    ask = ContextAssembler(DefaultMemory).explain_missing
+    told = ask(note.memory_id, f"booking {TOKEN}", agent_id="ada")
+    assert (told.reason, told.redacted) == ("delivered", 1)
+    assert told.says.endswith("the firewall took parts of the query out")
+    told = ask(note.memory_id, TOKEN, agent_id="ada")
+    assert (told.reason, told.redacted) == ("no_terms", 1)
+    assert ask(note.memory_id, "booking", agent_id="ada").redacted == 0
 
 
 # ---- without a store -------------------------------------------------------------------------------

@@ -47,6 +47,7 @@ NAMES = [
     "PolicyError",
     "QueryError",
     "RankWeights",
+    "RuleError",
     "SaveOutcome",
     "ScriptError",
     "StoreError",

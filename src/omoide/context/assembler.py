@@ -31,6 +31,7 @@ from omoide.context.result import AssemblyResult
 from omoide.core.arms.weights import RankWeights
 from omoide.core.budget import TokenCounter, estimate_tokens
 from omoide.errors import QueryError, StoreError, StoreTimeoutError
+from omoide.mixins.never_record import policy_of
 from omoide.model.instance import spec_of
 from omoide.model.partition import check_ids, scope_of_call
 from omoide.model.schema import ModelSpec, Scope
@@ -213,7 +214,7 @@ class ContextAssembler:
                 self.spec,
                 max_chars=defaults.query_chars,
                 max_terms=defaults.query_terms,
-                policy=getattr(self.model, "never_record_policy", None),
+                policy=policy_of(self.model),
             ),
             mode=self.mode,
             max_items=self.max_items if max_items is None else _number("max_items", max_items, 1, MOST_ITEMS),

@@ -36,6 +36,7 @@ class Missing:
         behind: How far the score is below that of the last memory ranked; 0 when it ties with it.
         cut: Why the block left it out (`over_budget`, `duplicate`, `empty`, `corrupt`), "" otherwise.
         tree: The parts of the score.
+        redacted: Parts of the query that the firewall took out before it was asked.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Missing:
     behind: float = 0.0
     cut: str = ""
     tree: Mapping[str, Any] = field(default_factory=dict)
+    redacted: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -56,14 +58,20 @@ def verdict(record_id: str, question: Question, ranking: Ranking, block: Block) 
     absence = ranking.about
     if absence is None:
         reason = "missing" if question.terms else NO_TERMS
-        return Missing(record_id, reason, _SAYS[reason])
+        return Missing(record_id, reason, _says(reason, question), redacted=question.redacted)
     tree = {} if absence.tree is None else absence.tree.as_json()
     reason, cut = absence.reason, ""
     if reason == "found":
         cut = dict(block.dropped).get(record_id, "")
         reason = "cut" if cut else DELIVERED
     behind = max(0.0, absence.least - absence.score) if reason == "outranked" else 0.0
-    return Missing(record_id, reason, _SAYS[reason], absence.score, behind, cut, tree)
+    says = _says(reason, question)
+    return Missing(record_id, reason, says, absence.score, behind, cut, tree, question.redacted)
+
+
+def _says(reason: str, question: Question) -> str:
+    says = _SAYS[reason]
+    return f"{says}; the firewall took parts of the query out" if question.redacted else says
 
 
 __all__ = ["DELIVERED", "NO_TERMS", "Missing", "verdict"]

@@ -66,6 +66,10 @@ class Tombstone:
     rule: str
 
 
+_Named = tuple["Policy | None", tuple[tuple[str, str], ...]]
+_MOST_CLEAN = 4_096
+_SHORT = 512
+_clean: set[_Named] = set()
 _tombstones: deque[Tombstone] = deque(maxlen=KEPT)
 _callbacks: list[Callable[[Tombstone], None]] = []
 _counts: Counter[tuple[str, str]] = Counter()
@@ -130,13 +134,8 @@ class NeverRecordMixin:
     never_record_mode: ClassVar[str] = "drop"
 
     def __init_subclass__(cls, **options: Any) -> None:
-        if cls.never_record_mode not in MODES:
-            raise ModelError(f"{cls.__name__}.never_record_mode must be one of {', '.join(MODES)}")
-        if cls.never_record_policy is not None:
-            from omoide.privacy import Policy
-
-            if not isinstance(cls.never_record_policy, Policy):
-                raise ModelError(f"{cls.__name__}.never_record_policy must be an omoide.privacy.Policy")
+        _mode_of(cls)
+        policy_of(cls)
         super().__init_subclass__(**options)
 
     @classmethod
@@ -168,18 +167,41 @@ class NeverRecordMixin:
         name = spec_of(cast(Any, cls)).name
         return tuple(one for one in _tombstones if one.model == name)
 
+    @classmethod
+    def __omoide_judge__(cls, named: Mapping[str, object]) -> str:
+        """The reason to keep what a call names out of keys and commands, "" when there is none."""
+        from omoide.settings import never_record_disabled
+
+        if never_record_disabled():
+            return ""
+        policy = policy_of(cls)
+        known = (policy, tuple((name, value) for name, value in named.items() if isinstance(value, str)))
+        if len(known[1]) == len(named) and known in _clean:
+            return ""
+        from omoide.privacy import scan_values
+
+        verdict = scan_values(named, policy=policy)
+        if verdict.blocked:
+            model = spec_of(cast(Any, cls)).name
+            _count(model, verdict.reason)
+            _announce(model, verdict.reason, verdict.rule)
+            return verdict.reason
+        if len(known[1]) == len(named):
+            _remember(known)
+        return ""
+
     def __omoide_gate__(self, draft: Draft) -> Refusal | None:
         from omoide.privacy import scan_values
         from omoide.settings import never_record_disabled
 
         if not isinstance(self, Instance) or never_record_disabled():
             return None
-        policy = self.never_record_policy
+        mode, policy = _mode_of(type(self)), policy_of(type(self))
         verdict = scan_values(_scanned(self, draft), policy=policy)
         if not verdict.blocked:
             _note(self, draft, verdict)
             return None
-        taken = _take_out(self, draft, policy) if self.never_record_mode == "redact" else ()
+        taken = _take_out(self, draft, policy) if mode == "redact" else ()
         if not taken:
             return _refuse(self, verdict, policy)
         model = spec_of(type(self)).name
@@ -189,6 +211,37 @@ class NeverRecordMixin:
         rules = Counter(one.rule for one in taken)
         draft.counters.extend((_RULE_COUNTER + rule, count) for rule, count in rules.items())
         return None
+
+
+def policy_of(model: type) -> Policy | None:
+    """The policy of a model, None for the default or a model without a firewall.
+
+    Raises:
+        ModelError: its `never_record_policy` is none, whenever it was set.
+    """
+    policy = getattr(model, "never_record_policy", None)
+    if policy is not None:
+        from omoide.privacy import Policy
+
+        if not isinstance(policy, Policy):
+            raise ModelError(f"{model.__name__}.never_record_policy must be an omoide.privacy.Policy")
+    return policy
+
+
+def _mode_of(model: type) -> str:
+    mode: str = getattr(model, "never_record_mode", MODES[0])
+    if mode not in MODES:
+        raise ModelError(f"{model.__name__}.never_record_mode must be one of {', '.join(MODES)}")
+    return mode
+
+
+def _remember(known: _Named) -> None:
+    """Names of partitions and filters come again and again; what was clean is not scanned twice."""
+    if sum(len(value) for _, value in known[1]) > _SHORT:
+        return
+    if len(_clean) >= _MOST_CLEAN:
+        _clean.clear()
+    _clean.add(known)
 
 
 def _note(instance: Instance, draft: Draft, verdict: Verdict) -> None:

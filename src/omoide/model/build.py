@@ -132,6 +132,7 @@ def build_spec(cls: type, meta: Options) -> ModelSpec:
         cap_is_default=cap_is_default,
         tracks_access=getattr(cls, "__omoide_tracks_access__", False),
         never_record=getattr(cls, "__omoide_never_record__", False),
+        judge=getattr(cls, "__omoide_judge__", None),
         aliases=meta.aliases,
     )
 

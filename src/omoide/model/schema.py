@@ -6,7 +6,7 @@ never see a model class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,9 @@ from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
 if TYPE_CHECKING:
     from omoide.core.text import Analyzer
     from omoide.model.field import Field
+
+
+Judge = Callable[[Mapping[str, object]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ class ModelSpec:
     cap_is_default: bool = False
     tracks_access: bool = False
     never_record: bool = False
+    judge: Judge | None = field(default=None, compare=False)
+    """The firewall of the model over what a call names: the reason to refuse it, "" when there is none."""
     aliases: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omoide.errors import QueryError
-from omoide.model.partition import key_rule
+from omoide.model.partition import key_rule, refuse
 from omoide.model.schema import Scope
 from omoide.ops import port
 from omoide.ops.request import Increment, ReadCounters
@@ -31,6 +31,7 @@ class Counters:
         Raises:
             QueryError: a name that is no text of 1..128 bytes or that the library counts under, or no whole
                 number of 53 bits.
+            PolicyError: the firewall of the model keeps the name out.
         """
         return run(_increment(self._scope, name, delta), port.current().store)
 
@@ -70,6 +71,7 @@ def _increment(scope: Scope, name: str, delta: int) -> Plan[int]:
     _checked(name)
     if name in OURS or name.startswith(OUR_PREFIXES):
         raise QueryError("the library counts under this name", hint="choose another name for your counter")
+    refuse(scope.spec, "counters", {"name": name})
     value: int = yield Increment(scope, name, delta)
     return value
 

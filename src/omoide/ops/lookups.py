@@ -21,7 +21,7 @@ from omoide.fields.tags import TagField
 from omoide.fields.values import BytesField, EnumField
 from omoide.model.field import Field
 from omoide.model.instance import Instance
-from omoide.model.partition import check_ids
+from omoide.model.partition import check_ids, refuse
 from omoide.model.schema import ModelSpec
 from omoide.ops.bounds import Edge, bound
 from omoide.ops.request import EVERYTHING, Match, Record
@@ -94,7 +94,10 @@ def narrow(base: Conditions, spec: ModelSpec, lookups: Mapping[str, Any], *, sca
     Raises:
         QueryError: an unknown name or operator, a value that cannot be compared, or a lookup that
             no index answers while `scan` is False.
+        PolicyError: the firewall of the model keeps a value out of commands.
     """
+    if lookups:
+        refuse(spec, "filter", {key: value for key, value in lookups.items() if key != spec.id_field})
     for key, value in lookups.items():
         name, operator = _split(spec, key)
         base = _add(base, spec, name, operator, value, scan)

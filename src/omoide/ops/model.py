@@ -194,7 +194,9 @@ class Model(Instance):
         """
         batches.refuse("delete_many()")
         scope = cls._scope(partition, "delete_many")
-        return run(deletes.delete_many(scope, check_ids(scope.spec, tuple(ids))), port.current().store)
+        return run(
+            deletes.delete_many(scope, check_ids(scope.spec, tuple(ids), "delete_many")), port.current().store
+        )
 
     @classmethod
     async def adelete_many(cls, ids: Sequence[str], **partition: Any) -> int:
@@ -206,7 +208,8 @@ class Model(Instance):
         batches.refuse("delete_many()")
         scope = cls._scope(partition, "delete_many")
         return await arun(
-            deletes.delete_many(scope, check_ids(scope.spec, tuple(ids))), port.current().astore
+            deletes.delete_many(scope, check_ids(scope.spec, tuple(ids), "delete_many")),
+            port.current().astore,
         )
 
     @classmethod

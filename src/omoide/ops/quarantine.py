@@ -126,7 +126,7 @@ async def arestore(model: type[Instance], ids: Sequence[str], **partition: Any) 
 def restored(model: type[Instance], ids: Sequence[str], partition: dict[str, Any]) -> Plan[dict[str, str]]:
     """The plan of `restore`."""
     scope = scope_of_call(spec_of(model), partition, "restore")
-    wanted = list(dict.fromkeys(check_ids(scope.spec, tuple(ids))))
+    wanted = list(dict.fromkeys(check_ids(scope.spec, tuple(ids), "restore")))
     if not wanted:
         return {}
     kept = quarantine_of(scope)
@@ -183,7 +183,7 @@ def _erased(model: type[Instance], ids: Sequence[str] | None, partition: dict[st
     kept = quarantine_of(scope_of_call(spec_of(model), partition, "erase_quarantined"))
     if ids is None:
         return (yield from deletes.drop(kept))
-    return (yield from deletes.delete_many(kept, check_ids(kept.spec, tuple(ids))))
+    return (yield from deletes.delete_many(kept, check_ids(kept.spec, tuple(ids), "erase_quarantined")))
 
 
 __all__ = [

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from omoide.mixins.never_record import policy_of
 from omoide.model.draft import Draft
 from omoide.model.instance import Instance, add_entries, spec_of, stored_values
 from omoide.model.partition import scope_of_call
@@ -100,7 +101,7 @@ def _suspect(model: type[Instance], record: Record) -> bool:
         return False
     from omoide.privacy import scan_values
 
-    policy = getattr(model, "never_record_policy", None)
+    policy = policy_of(model)
     return scan_values({name: value for name, value in record.values.items() if value}, policy=policy).suspect
 
 

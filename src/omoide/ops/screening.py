@@ -26,7 +26,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from omoide.errors import PolicyError, QueryError, StoreError
-from omoide.mixins.never_record import UNREAD
+from omoide.mixins.never_record import UNREAD, policy_of
 from omoide.model.instance import Instance, spec_of
 from omoide.model.partition import scope_of_call
 from omoide.model.schema import ModelSpec, Scope
@@ -122,7 +122,7 @@ class _Run:
 
     @property
     def policy(self) -> Policy | None:
-        return getattr(self.model, "never_record_policy", None)
+        return policy_of(self.model)
 
 
 # ---- screening -----------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ otherwise. A query without terms asks the store nothing: it matches nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from omoide.privacy import Policy
 
 QUERY_REDACTED = "query_redacted"
-_OVERLAP = 512
+_ASTRIDE = re.compile(r"[\x21-\x7e]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +78,17 @@ def screen(
 ) -> Question:
     """Cut, redact and analyse a query; pure.
 
-    The firewall sees a little beyond the cut, so that a secret astride it is recognised. Names are looked for
-    where the model has authors, dates where it has a time. `policy`: the model's own, None for the default.
+    The firewall sees as far beyond the cut as a secret may reach, so that one astride it is recognised; a
+    token that goes on even there is left out. Names are looked for where the model has authors, dates where
+    it has a time. `policy`: the model's own, None for the default.
 
     Raises:
         QueryError: the query is not a string.
-    Cost: linear in the first `max_chars` characters.
+    Cost: linear in the first `max_chars` characters and the reach of the firewall's rules.
     """
     if not isinstance(query, str):
         raise QueryError(f"a query is a string, not {type(query).__name__}")
-    redaction = _redact(query[: max_chars + _OVERLAP], policy)
+    redaction = _redact(_read(query, max_chars, policy), policy)
     text = redaction[0][:max_chars]
     terms = spec.text.analyzer.query_terms(text) if spec.text is not None else []
     question = Question(
@@ -112,6 +114,16 @@ def _read_further(question: Question, text: str, spec: ModelSpec) -> Question:
         dates_cut=max(0, len(dates) - MOST_DATES),
         cues=cues.asked_for(text),
     )
+
+
+def _read(query: str, max_chars: int, policy: Policy | None) -> str:
+    """What the firewall sees of a query; in a longer one without the token that its end cuts."""
+    if len(query) <= max_chars:
+        return query
+    from omoide.privacy import default_policy
+
+    end = max_chars + (policy or default_policy()).reach
+    return query if len(query) <= end else _ASTRIDE.sub("", query[:end])
 
 
 def _redact(text: str, policy: Policy | None) -> tuple[str, int]:

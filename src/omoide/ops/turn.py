@@ -14,15 +14,19 @@ counted an access already, so an outcome counts one only where there was no deli
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from omoide.errors import QueryError
 from omoide.model.defaults import Defaults
+from omoide.model.partition import refuse, refuse_ids
 from omoide.model.schema import Scope
 from omoide.ops.request import Evidence, Observe, ObserveReply, ReadTurn, Record
 from omoide.ops.run import Plan
 
 _LINKED = 32
+_TURN = re.compile("[0-9a-f]{32}")
+"""A turn id as omoide makes them."""
 
 
 def weights(outcome: str, defaults: Defaults) -> tuple[float, float]:
@@ -45,6 +49,13 @@ def evidence(outcomes: Mapping[str, str], defaults: Defaults, *, delivered: bool
         good = support > 0.0
         pieces.append(Evidence(id, support, against, touch=good, access=good and not delivered))
     return tuple(pieces)
+
+
+def refuse_turn(scope: Scope, call: str, turn: str | None, ids: Iterable[str] = ()) -> None:
+    """Raise PolicyError for a turn id of the caller's own, or an id, that the firewall keeps out."""
+    refuse_ids(scope.spec, call, (one for one in ids if one))
+    if turn and not _TURN.fullmatch(turn):
+        refuse(scope.spec, call, {"turn": turn})
 
 
 def observe(scope: Scope, outcomes: Mapping[str, str], defaults: Defaults, turn: str | None) -> Observe:
@@ -86,4 +97,4 @@ def corroboration(ids: Iterable[str], defaults: Defaults) -> tuple[Evidence, ...
     return tuple(Evidence(id, support=defaults.echo_support) for id in ids)
 
 
-__all__ = ["corroboration", "evidence", "observe", "read", "report", "weights"]
+__all__ = ["corroboration", "evidence", "observe", "read", "refuse_turn", "report", "weights"]

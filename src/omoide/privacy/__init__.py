@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from omoide.privacy.policy import Policy, RuleError, UserRule, allow_hash, allow_values, default_policy
+from omoide.errors import RuleError
+from omoide.privacy.policy import Policy, UserRule, allow_hash, allow_values, default_policy
 from omoide.privacy.verdict import CLEAN, BudgetError, Reason, Redaction, Verdict
 
 if TYPE_CHECKING:
@@ -93,9 +94,9 @@ def redact(text: str, *, policy: Policy | None = None) -> Redaction:
     if checked.blocked:
         return Redaction("", (checked,), 1)
     used = policy or default_policy()
-    if len(text) > used.max_chars:
-        return Redaction("", (_BUDGET,), 1)
     try:
+        if len(text) > used.max_chars:
+            return Redaction("", (_BUDGET,), 1)
         return take_out(text, used.options)
     except BudgetError:
         return Redaction("", (_SPENT,), 1)
@@ -124,11 +125,11 @@ def _machinery() -> tuple[Callable[[str], str], type[Scan]]:
 
 
 def _scan(text: str, policy: Policy) -> Verdict:
-    if len(text) > policy.max_chars:
-        return _BUDGET
-    plain, scan_class = _machinery()
-    state = scan_class(policy.options)
     try:
+        if len(text) > policy.max_chars:
+            return _BUDGET
+        plain, scan_class = _machinery()
+        state = scan_class(policy.options)
         finding = state.find(plain(text))
     except BudgetError:
         return _SPENT

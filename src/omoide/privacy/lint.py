@@ -39,6 +39,11 @@ def check_pattern(pattern: str, *, re2: bool = True, runs: bool = False) -> str:
     return ""
 
 
+def width(pattern: str) -> int:
+    """Characters of the longest match of a pattern whose repeats are bounded."""
+    return int(parser.parse(pattern).getwidth()[1])
+
+
 def _problems(tree: Any, outer: int, *, re2: bool, runs: bool) -> Iterator[str]:
     for code, argument in tree:
         if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):

@@ -11,23 +11,17 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from omoide.errors import OmoideError
+from omoide.errors import RuleError
 from omoide.privacy.options import Options
 from omoide.privacy.verdict import Finding
 
 MAX_CHARS = 1_000_000
 """Characters of the longest text that is scanned; a longer one is refused."""
 
+REACH = 24_576
+"""Characters of the longest match of a built-in rule with white space in it."""
 
 _ID = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
-
-
-class RuleError(OmoideError, ValueError):
-    """A rule of the user that could be slow or match everything. Attribute: `rule`."""
-
-    def __init__(self, rule: str, problem: str) -> None:
-        super().__init__(f"rule {rule!r}: {problem}")
-        self.rule = rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +32,19 @@ class UserRule:
         id: Name of the rule in verdicts and counters, as `user:<id>`; letters, digits, `.-_`, at most 64.
         literals: Lower case; one must occur in the text before the pattern is tried.
         pattern: What RE2 could run: no look-around, no back-reference, every repeat bounded.
+    Raises:
+        RuleError: the rule cannot work, or could be slow.
     """
 
     id: str
     literals: tuple[str, ...]
     pattern: str
+    reach: int = field(init=False, repr=False, compare=False)
+    """Characters of the longest match."""
     _compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        from omoide.privacy.lint import check_pattern, runs_away
+        from omoide.privacy.lint import check_pattern, runs_away, width
 
         if not isinstance(self.id, str) or not _ID.fullmatch(self.id):
             raise RuleError(self.id, "an id is 1 to 64 letters, digits, dots, dashes and underscores")
@@ -54,6 +52,7 @@ class UserRule:
             raise RuleError(self.id, "literals are a tuple of texts")
         if not self.literals or any(len(part) < 2 or part != part.lower() for part in self.literals):
             raise RuleError(self.id, "needs lower-case literals of two characters or more")
+        object.__setattr__(self, "literals", tuple(self.literals))
         problem = check_pattern(self.pattern)
         if problem:
             raise RuleError(self.id, problem)
@@ -61,6 +60,7 @@ class UserRule:
         if runs_away(compiled, self.literals):
             raise RuleError(self.id, "takes far more than twice as long on twice the text")
         object.__setattr__(self, "_compiled", compiled)
+        object.__setattr__(self, "reach", width(self.pattern))
 
     def __call__(self, text: str, low: str) -> Iterator[Finding]:
         """Yield where the rule matches."""
@@ -80,6 +80,8 @@ class Policy:
         max_chars: Characters of the longest text that is scanned.
         allow_key: Key of the allow-list's hashes; any bytes, kept by the deployment.
         allow: Hashes made by `allow_hash`. A value on it does not block, and is counted.
+    Raises:
+        RuleError: a setting that cannot work.
     """
 
     disabled: frozenset[str] = frozenset()
@@ -93,23 +95,31 @@ class Policy:
 
     def __post_init__(self) -> None:
         if not isinstance(self.disabled, frozenset | set):
-            raise ValueError("disabled is a set of names of rules")
+            raise RuleError("", "disabled is a set of names of rules")
+        object.__setattr__(self, "disabled", frozenset(self.disabled))
+        object.__setattr__(self, "rules", tuple(self.rules))
+        object.__setattr__(self, "allow", frozenset(self.allow))
         if self.disabled:
             from omoide.privacy.reference import rules
 
             unknown = self.disabled - {row.id for row in rules()}
             if unknown:
-                raise ValueError(f"disabled names no rule: {', '.join(sorted(map(str, unknown)))}")
+                raise RuleError("", f"disabled names no rule: {', '.join(sorted(map(str, unknown)))}")
         ids = [rule.id for rule in self.rules]
         if len(ids) != len(set(ids)):
-            raise ValueError("rules have to differ in their ids")
+            raise RuleError("", "rules have to differ in their ids")
         if self.max_chars < 1:
-            raise ValueError("max_chars must be positive")
+            raise RuleError("", "max_chars must be positive")
         if self.allow and not self.allow_key:
-            raise ValueError("an allow-list needs allow_key")
+            raise RuleError("", "an allow-list needs allow_key")
         allows = self.allows if self.allow else None
         options = Options(personal=self.personal, disabled=self.disabled, extra=self.rules, allows=allows)
         object.__setattr__(self, "options", options)
+
+    @property
+    def reach(self) -> int:
+        """Characters of the longest match, disguises written letter by letter included."""
+        return max([REACH, *(rule.reach for rule in self.rules)])
 
     def allows(self, value: str) -> bool:
         """Whether this exact value is on the allow-list."""

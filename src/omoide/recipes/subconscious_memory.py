@@ -156,9 +156,12 @@ class SubconsciousMemory:
             One outcome per memory, true when stored. A repeated memory is corroborated and gives a
             falsy outcome with reason `echo`, its id in `duplicate_of`. An outage gives one falsy
             outcome: `unavailable`, `timeout`, `failed`, `extractor_failed` or `extractor_timeout`.
+        Raises:
+            PolicyError: the firewall keeps a turn id of your own out of commands.
         Cost: 1 round trip, 2 by `turn_id` of another process.
         """
         text = _checked(text)
+        turns.refuse_turn(self.scope, "extract_memories", turn_id)
         try:
             given = self._given(result, turn_id)
             if given is None:
@@ -180,6 +183,7 @@ class SubconsciousMemory:
     ) -> list[SaveOutcome]:
         """Async twin of `extract_memories`."""
         text = _checked(text)
+        turns.refuse_turn(self.scope, "extract_memories", turn_id)
         try:
             given = self._given(result, turn_id)
             if given is None:
@@ -207,6 +211,7 @@ class SubconsciousMemory:
             not be noted) cannot tell one report from the next: each counts.
         Raises:
             QueryError: an outcome that is none of these, or neither a result nor a turn id.
+            PolicyError: the firewall keeps an id of your own out of commands.
         Cost: 1 round trip.
         """
         plan = self._report(turn, outcome)
@@ -282,6 +287,9 @@ class SubconsciousMemory:
             turns.weights(name, self.defaults)
         if not isinstance(result, AssemblyResult) and not (isinstance(result, str) and result):
             raise QueryError("turn is the result of a recall, or its turn id")
+        ids = () if isinstance(outcome, str) else outcome
+        turn_id = result.turn_id if isinstance(result, AssemblyResult) else result
+        turns.refuse_turn(self.scope, "report_outcomes", turn_id, ids)
         if isinstance(result, AssemblyResult):
             return turns.report(self.scope, outcome, result.ids, self.defaults, result.turn_id)
         return turns.report(self.scope, outcome, None, self.defaults, result)

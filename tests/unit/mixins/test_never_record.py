@@ -256,3 +256,24 @@ def test_a_policy_is_checked_when_the_class_is_made() -> None:
 
         class Loose(DroppedNote):
             never_record_policy = {"rules": []}  # type: ignore[assignment]
+
+
+# ---- settings that are made later ------------------------------------------------------------------
+
+
+def test_a_policy_may_be_set_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    rule = UserRule("later", ("zanzibar",), "zanzibar-[0-9]{4}")
+    assert _prepare(DroppedNote, content="zanzibar-4711").put is not None
+    monkeypatch.setattr(DroppedNote, "never_record_policy", Policy(rules=(rule,)))
+    assert _prepare(DroppedNote, content="zanzibar-4711").put is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("never_record_policy", "strict"), ("never_record_mode", "sometimes")]
+)
+def test_a_setting_that_is_none_is_told_whenever_it_was_made(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DroppedNote, name, value)
+    with pytest.raises(ModelError, match=f"DroppedNote.{name} must be"):
+        _prepare(DroppedNote, content="hello")

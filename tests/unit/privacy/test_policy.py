@@ -8,6 +8,7 @@ import pytest
 
 import omoide.privacy as privacy
 from omoide.privacy import Policy, RuleError, UserRule, allow_hash, allow_values, default_policy, redact, scan
+from omoide.privacy.rulefiles import read
 from omoide.privacy.samples import Maker
 from omoide.privacy.scanner import Scan
 
@@ -191,3 +192,30 @@ def test_a_rule_of_the_user_takes_out_what_it_matches_and_no_more() -> None:
 def test_a_policy_that_cannot_work_is_refused(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         Policy(**settings)
+
+
+def test_settings_are_frozen() -> None:
+    rules = [UserRule("house", ["zanzibar"], "zanzibar-[0-9]{4}")]  # type: ignore[arg-type]
+    policy = Policy(disabled={"mapbox"}, rules=rules, allow_key=b"k", allow={"x"})  # type: ignore[arg-type]
+    rules.clear()
+    assert (len(policy.rules), policy.rules[0].literals) == (1, ("zanzibar",))
+    assert hash(policy) == hash(
+        Policy(disabled=frozenset({"mapbox"}), rules=policy.rules, allow_key=b"k", allow=frozenset({"x"}))
+    )
+
+
+def test_a_policy_that_is_none_is_an_error_and_lets_nothing_through() -> None:
+    assert scan("hello", policy="strict").reason == "error"  # type: ignore[arg-type]
+    assert redact("hello", policy="strict").text == ""  # type: ignore[arg-type]
+
+
+def test_no_rule_with_white_space_reaches_further_than_is_said() -> None:
+    from omoide.privacy.lint import width
+    from omoide.privacy.policy import REACH
+
+    assert UserRule("wide", ("ab",), "ab[a-z ]{1,40000}").reach == 40_002
+    assert Policy(rules=(UserRule("wide", ("ab",), "ab[a-z ]{1,40000}"),)).reach == 40_002
+    assert Policy().reach == REACH
+    for row in read("shapes")["shape"]:
+        if row.get("over") not in ("tokens", "long"):
+            assert width(row["pattern"]) <= REACH
