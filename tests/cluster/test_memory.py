@@ -7,6 +7,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from redis.crc import key_slot
@@ -45,6 +46,20 @@ def fill() -> None:
 
 def sound() -> bool:
     return all(health.sound for health in doctor())
+
+
+def test_memories_go_to_a_file_and_come_back(connection: Connection, tmp_path: Path) -> None:
+    fill()
+    for agent in AGENTS:
+        one, two = DefaultMemory.query.filter(agent_id=agent).limit(2).all()
+        one.associations.link(two, 2.0)
+    omoide.export_memories(DefaultMemory, tmp_path / "first")
+    for agent in AGENTS:
+        DefaultMemory.delete_partition(agent_id=agent)
+    assert omoide.import_memories(DefaultMemory, tmp_path / "first").stored == 5 * len(AGENTS)
+    omoide.export_memories(DefaultMemory, tmp_path / "second")
+    assert (tmp_path / "first").read_bytes() == (tmp_path / "second").read_bytes()
+    assert sound()
 
 
 def test_the_life_of_a_memory(connection: Connection) -> None:

@@ -11,6 +11,7 @@ from omoide.connection import Connection
 from omoide.errors import CorruptRecordError, StoreUnavailableError
 from omoide.model.schema import Scope
 from omoide.ops.request import (
+    Batch,
     BeginReindex,
     Check,
     Dump,
@@ -173,3 +174,27 @@ def test_a_dump_leaves_nothing_damaged_out(
     keys.redis.hset(keys.name(scope, letter), "2", b"\xc1")
     with pytest.raises(CorruptRecordError):
         execute(Dump(scope))
+
+
+def test_a_page_of_hubs_stays_within_its_bound(connection: Connection, keys: Keys) -> None:
+    """128 records with 64 edges each to others before the page: no more look-ups than edges."""
+    scope = Scope(note_spec(), ("a",))
+    count = 256
+    writes: list[Any] = [put(scope, f"{number}", "x") for number in range(count)]
+    writes += [
+        put(
+            scope,
+            f"h{number}",
+            "x",
+            kept=Kept(edges=tuple((f"{(number * 2 + n) % count}", 1.0) for n in range(64))),
+        )
+        for number in range(128)
+    ]
+    assert {reply.status for reply in connection.store.execute(Batch(tuple(writes)))} == {"stored"}
+    cursor = connection.store.execute(Dump(scope, "", 128)).cursor
+    cursor = connection.store.execute(Dump(scope, cursor, 128)).cursor
+    keys.redis.config_resetstat()
+    hubs = connection.store.execute(Dump(scope, cursor, 128)).records
+    assert [one.id for one in hubs] == [f"h{number}" for number in range(128)]
+    looked = keys.redis.info("commandstats")["cmdstat_hget"]["calls"]
+    assert looked == len({other for one in hubs for other, _ in one.kept.edges}) == count

@@ -220,6 +220,12 @@ def test_options_that_cannot_be_meant(connection: Connection, tmp_path: Path) ->
     with pytest.raises(omoide.QueryError):
         omoide.export_memories(DefaultMemory, tmp_path / "file", team="x")
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "text").write_text("")
+    for call in (omoide.import_memories, omoide.export_memories):
+        with (tmp_path / "text").open("r+") as text, pytest.raises(omoide.QueryError, match="bytes"):
+            call(DefaultMemory, text)
+    with omoide.batch(), pytest.raises(omoide.QueryError, match="batch"):
+        omoide.import_memories(DefaultMemory, tmp_path / "text")
 
 
 def test_a_partition_with_other_indexes_is_not_written_to(

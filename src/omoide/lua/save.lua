@@ -3,7 +3,7 @@
 -- ARGV: plan (MessagePack map), footprint (from the id on), body (MessagePack map), operation id (8 bytes),
 --   statistics of a new record (36 bytes, or empty for the model's prior)
 -- Returns: status, version, created, evicted, duplicate of | gen, v, row, next, n, sdl, log end, now, attributes, interval, {row, terms} of each erased record
--- Cost: O(distinct terms); up to 16 due and 16 surplus records erased
+-- Cost: O(distinct terms), and O(64) for each edge that it brings; up to 16 due and 16 surplus records erased
 -- Include: put records
 local plan, foot_bytes, body = cmsgpack.unpack(ARGV[1]), ARGV[2], ARGV[3]
 local foot = parts_of(foot_bytes, 1)

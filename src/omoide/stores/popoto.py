@@ -25,6 +25,7 @@ from redis.exceptions import AuthenticationError, ConnectionError, RedisError, T
 
 from omoide.errors import QueryError, StoreError, StoreTimeoutError, StoreUnavailableError, TransferError
 from omoide.model.instance import Instance, spec_of
+from omoide.ops import batch as batches
 from omoide.ops import port
 from omoide.ops.run import Plan, arun, run
 from omoide.ops.transfer.foreign import LEAVE_OUT, Destination, destination
@@ -62,7 +63,7 @@ def import_popoto(
         partition: Where records go that name no partition.
     Raises:
         TransferError: no such class there, or a value that the model does not take; nothing was written.
-        QueryError: an option that cannot be meant, or a URL that cannot be read.
+        QueryError: an option that cannot be meant, a URL that cannot be read, or inside a batch.
         StoreError: one of the servers failed.
     Cost: scans the keys there and reads its records once, 128 a round trip; in memory their keys, touches and
         edges; writes as `import_memories`.
@@ -102,6 +103,7 @@ def _prepare(
     partition: dict[str, Any],
 ) -> tuple[Any, Plan[Imported]]:
     """What copies the keyspace to a file, and the plan that imports the copy."""
+    batches.refuse("import_popoto()")
     spec = spec_of(model)
     roles = roles_of(spec, field_map or {})
     names = {name: field for name, field in (field_map or {}).items() if name not in roles.values()}

@@ -16,10 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
+from io import TextIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from omoide.errors import TransferError
+from omoide.errors import QueryError, TransferError
 from omoide.model.instance import Instance, spec_of
 from omoide.model.partition import scope_of_call
 from omoide.model.schema import ModelSpec, Scope
@@ -68,7 +69,7 @@ def export_memories(
         target: A path, which is replaced when the export is whole, or an open binary file.
         partition: All partition fields; none of them for every partition.
     Raises:
-        QueryError: some partition fields but not all.
+        QueryError: some partition fields but not all, or a file opened as text.
         CorruptRecordError: a record cannot be read; `omoide doctor` says more.
         StoreUnavailableError: no server, or the partition was rebuilt meanwhile.
         TransferError: the file cannot be written.
@@ -93,6 +94,8 @@ async def aexport_memories(
 @contextmanager
 def _written(target: Target) -> Iterator[BinaryIO]:
     """An open file; one that is named is put in its place when the block has ended well."""
+    if isinstance(target, TextIOBase):
+        raise QueryError("an export is bytes", hint="open the file with mode 'wb'")
     if not isinstance(target, str | Path):
         yield target
         return

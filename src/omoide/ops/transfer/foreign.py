@@ -27,7 +27,7 @@ from omoide.fields import BytesField, DateField, DecimalField, DictField, EnumFi
 from omoide.model.field import Field
 from omoide.model.instance import Instance, spec_of
 from omoide.model.schema import ModelSpec
-from omoide.ops.transfer.incoming import Incoming
+from omoide.ops.transfer.incoming import SHOWN, Incoming
 from omoide.ops.transfer.lines import MOST_BYTES
 from omoide.ops.transfer.own import Source
 
@@ -67,7 +67,7 @@ class Destination:
             field = self.names.get(name, name if name in spec.fields else None)
             if field is None and self.strict:
                 raise TransferError(
-                    f"{spec.name} has no field {name[:64]!r}",
+                    f"{spec.name} has no field {name[:SHOWN]!r}",
                     place=place,
                     hint="map the name to a field, or to nothing to leave it out",
                 )

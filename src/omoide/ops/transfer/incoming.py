@@ -27,6 +27,9 @@ from omoide.model.instance import (
 from omoide.model.schema import DecayIndex, ModelSpec, Scope
 from omoide.ops.request import Kept
 
+SHOWN = 64
+"""Characters of a name in a file that an error shows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Opening:
@@ -90,7 +93,7 @@ def _check_extra(model: str, name: str, value: object) -> None:
     """Raise unless a value that no field of the class names can be stored as it is."""
     rule = None if isinstance(value, bytes) else broken_rule(value, LARGEST_BYTES)
     if rule is not None:
-        raise FieldError(model, name, rule)
+        raise FieldError(model, name[:SHOWN], rule)
 
 
 def order_for(decay: DecayIndex | None, base: float, touched: float) -> float:
@@ -114,4 +117,4 @@ def touch_of(half_life: float | None, base: float, order: float) -> float:
     return order if half_life is None else touched_at(order, single(base), half_life)
 
 
-__all__ = ["Incoming", "Item", "Opening", "Reader", "base_of", "checked", "order_for", "touch_of"]
+__all__ = ["SHOWN", "Incoming", "Item", "Opening", "Reader", "base_of", "checked", "order_for", "touch_of"]

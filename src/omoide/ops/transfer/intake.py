@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from io import TextIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from omoide.errors import QueryError, TransferError
 from omoide.model.instance import Instance, spec_of
 from omoide.model.partition import scope_of_call
+from omoide.ops import batch as batches
 from omoide.ops import port
 from omoide.ops.run import Plan, arun, run
 from omoide.ops.transfer.foreign import destination, read_jsonl, read_mem0
@@ -56,9 +57,10 @@ def import_memories(
         TransferError: a file that is wrong, foreign, changed or cut short, or a partition that would pass
             its cap; nothing was written. It names the line.
         ModelError: a partition has other indexes than the class; nothing was written.
-        QueryError: an option that cannot be meant.
+        QueryError: an option that cannot be meant, a file opened as text, or inside a batch.
         StoreError: writing ended; importing again goes on where it stopped.
-    Cost: reads the file twice; one round trip per 256 records or 1 MiB; in memory those.
+    Cost: reads the file twice; one round trip per 256 records or 1 MiB; in memory those, and the names of
+        the partitions.
     """
     with _opened(source) as opened:
         plan = _plan(model, opened, file_format, field_map, saved_as, lift_cap, progress, partition)
@@ -116,6 +118,9 @@ def _plan(
 @contextmanager
 def _opened(source: File) -> Iterator[Source]:
     """How to open a source at its start, again and again; one that cannot go back is copied to disk."""
+    batches.refuse("import_memories()")
+    if isinstance(source, TextIOBase):
+        raise QueryError("an import reads bytes", hint="open the file with mode 'rb'")
     if isinstance(source, str | Path):
         place = Path(source)
         yield lambda: _path(place)
@@ -140,7 +145,7 @@ def _path(place: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def _rewound(file: Any, start: int) -> Iterator[BinaryIO]:
-    file.seek(start, io.SEEK_SET)
+    file.seek(start)
     yield file
 
 
