@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     )
     from omoide.mixins import AccessTrackerMixin, NeverRecordMixin, WriteFilterMixin
     from omoide.model.defaults import Defaults
+    from omoide.model.mirror import PostgresMirror
     from omoide.ops.batch import batch
     from omoide.ops.model import Model
     from omoide.ops.reindex import areindex, reindex
@@ -110,6 +111,7 @@ _HOMES = {
     ),
     "omoide.mixins": ("AccessTrackerMixin", "NeverRecordMixin", "WriteFilterMixin"),
     "omoide.model.defaults": ("Defaults",),
+    "omoide.model.mirror": ("PostgresMirror",),
     "omoide.ops.batch": ("batch",),
     "omoide.ops.model": ("Model",),
     "omoide.ops.reindex": ("areindex", "reindex"),
@@ -154,6 +156,7 @@ __all__ = [
     "NotFoundError",
     "OmoideError",
     "PolicyError",
+    "PostgresMirror",
     "QueryError",
     "RankWeights",
     "RuleError",

@@ -12,6 +12,7 @@ Importing this module imports no client; `connect` does.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from importlib.util import find_spec
@@ -20,7 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from omoide import settings
-from omoide.errors import CapabilityError, QueryError, StoreUnavailableError
+from omoide.errors import CapabilityError, QueryError, StoreError, StoreUnavailableError
 from omoide.ops import port
 from omoide.ops.request import Partitions, ServerStatus
 
@@ -28,10 +29,14 @@ if TYPE_CHECKING:
     from omoide.ops.run import AsyncStore, Store
     from omoide.ops.upkeep import Named
     from omoide.stores.embedded import EmbeddedServer
+    from omoide.stores.mirrored import MirroredStore
+    from omoide.stores.postgres.mirror import Mirror
+    from omoide.stores.postgres.projector import Projector
     from omoide.stores.postgres.server import EmbeddedPostgres
     from omoide.stores.postgres.session import Database
     from omoide.stores.redis.astore import AsyncRedisStore
 
+_log = logging.getLogger("omoide")
 POSTGRES = ("postgresql://", "postgres://")
 _opening = threading.Lock()
 _opening_database = threading.Lock()
@@ -72,6 +77,8 @@ class Connection:
         self._postgres_url = _checked_postgres(postgres or settings.postgres_url())
         self._timeout = timeout
         self._database: Database | None = None
+        self._mirror: Mirror | None = None
+        self._projector: Projector | None = None
         self._postgres: EmbeddedPostgres | None = None
         from urllib.parse import quote
 
@@ -94,6 +101,11 @@ class Connection:
         revive = None if self._server is None else self._server.ensure_running
         wire = SyncWire(target, timeout=timeout, revive=revive)
         self._store = RedisStore(wire, binding)
+        self._mirrored: MirroredStore | None = None
+        if self._postgres_url is not None:
+            from omoide.stores.mirrored import MirroredStore
+
+            self._mirrored = MirroredStore(self._store, self._engine)
         self._astore: AsyncRedisStore | None = None
         try:
             self.capabilities = wire.capabilities()
@@ -108,7 +120,7 @@ class Connection:
     @property
     def store(self) -> Store:
         """The blocking store."""
-        return self._store
+        return self._store if self._mirrored is None else self._mirrored
 
     @property
     def astore(self) -> AsyncStore:
@@ -118,7 +130,41 @@ class Connection:
             from omoide.stores.redis.awire import AsyncWire
 
             self._astore = AsyncRedisStore(AsyncWire(self._store.wire), self._store.binding)
-        return self._astore
+        if self._mirrored is None:
+            return self._astore
+        from omoide.stores.mirrored import AsyncMirroredStore
+
+        return AsyncMirroredStore(self._astore, self._engine)
+
+    @property
+    def mirror(self) -> Mirror:
+        """What this process knows of mirrored partitions. Raises as `database` does."""
+        return self._engine()[1]
+
+    @property
+    def projector(self) -> Projector:
+        """The projector of this process; it starts by itself when a write is left behind.
+
+        Raises as `database` does.
+        """
+        database, mirror = self._engine()
+        with _opening_database:
+            if self._projector is None:
+                from omoide.stores.postgres.projector import Projector
+
+                assert self._mirrored is not None
+                self._projector = Projector(self._mirrored, database, mirror, idle=0.0)
+            return self._projector
+
+    def _engine(self) -> tuple[Database, Mirror]:
+        """The database and the mirror, made at their first use."""
+        database = self.database
+        with _opening_database:
+            if self._mirror is None:
+                from omoide.stores.postgres.mirror import Mirror
+
+                self._mirror = Mirror(self.namespace, lambda: self.projector.start())
+            return database, self._mirror
 
     @property
     def has_postgres(self) -> bool:
@@ -166,7 +212,11 @@ class Connection:
         return port.using(self)
 
     def close(self) -> None:
-        """Close idle connections and give up the embedded server; a default connection is unbound."""
+        """Close idle connections and give up the embedded server; a default connection is unbound.
+
+        Deliveries of mirrored models that are not in their rows yet are written first.
+        """
+        self._finish_mirror()
         self._store.close()
         self._unbind()
 
@@ -175,6 +225,17 @@ class Connection:
         if self._astore is not None:
             await self._astore.close()
         self.close()
+
+    def _finish_mirror(self) -> None:
+        projector, self._projector = self._projector, None
+        if projector is not None:
+            projector.stop()
+        mirror, self._mirror = self._mirror, None
+        if mirror is not None and self._mirrored is not None and mirror.accesses.waiting:
+            try:
+                self._mirrored.drive(mirror.flush())
+            except StoreError as error:
+                _log.warning("some deliveries could not be counted: %s", type(error).__name__)
 
     def _unbind(self) -> None:
         if port.bound() is self:

@@ -134,6 +134,7 @@ def build_spec(cls: type, meta: Options) -> ModelSpec:
         never_record=getattr(cls, "__omoide_never_record__", False),
         judge=getattr(cls, "__omoide_judge__", None),
         aliases=meta.aliases,
+        mirror=meta.mirror,
     )
 
 

@@ -14,10 +14,13 @@ from typing import Any
 
 from omoide.errors import ModelError
 from omoide.model.defaults import DEFAULTS, Defaults
+from omoide.model.mirror import PostgresMirror
 from omoide.model.partition import key_rule
 from omoide.types import Seconds
 
-OPTIONS = frozenset({"name", "partition_by", "ttl", "unique_together", "aliases", "abstract", "defaults"})
+OPTIONS = frozenset(
+    {"name", "partition_by", "ttl", "unique_together", "aliases", "abstract", "defaults", "mirror"}
+)
 NAME_BYTES = 128
 _OWN = frozenset({"name", "abstract"})
 
@@ -43,6 +46,7 @@ class Options:
     unique_together: tuple[tuple[str, ...], ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
     defaults: Defaults = DEFAULTS
+    mirror: PostgresMirror | None = None
 
 
 def read_options(cls: type) -> Options:
@@ -64,7 +68,22 @@ def read_options(cls: type) -> Options:
         unique_together=_rules(cls, stated.get("unique_together", ())),
         aliases=_aliases(cls, stated.get("aliases", {})),
         defaults=_defaults(cls, stated.get("defaults", DEFAULTS)),
+        mirror=_mirror(cls, stated),
     )
+
+
+def _mirror(cls: type, stated: Mapping[str, Any]) -> PostgresMirror | None:
+    """The mirror of a class; a table that a parent named is that parent's alone."""
+    value = stated.get("mirror")
+    if value is None:
+        return None
+    if not isinstance(value, PostgresMirror):
+        raise ModelError(f"{cls.__name__}.Meta.mirror must be a PostgresMirror")
+    own = cls.__dict__.get("Meta")
+    name = _name(cls, stated.get("name", cls.__name__))
+    if own is not None and "mirror" in vars(own):
+        return value.named(name)
+    return PostgresMirror(None, value.line).named(name)
 
 
 def _stated(cls: type, base: type, meta: Any) -> dict[str, Any]:

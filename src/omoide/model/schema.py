@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
+from omoide.model.mirror import PostgresMirror
 
 if TYPE_CHECKING:
     from omoide.core.text import Analyzer
@@ -99,6 +100,7 @@ class ModelSpec:
     judge: Judge | None = field(default=None, compare=False)
     """The firewall of the model over what a call names: the reason to refuse it, "" when there is none."""
     aliases: Mapping[str, str] = field(default_factory=dict)
+    mirror: PostgresMirror | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from omoide.ops.request import (
     Put,
     Record,
     ReindexState,
+    Restore,
 )
 from omoide.ops.run import Plan, arun, run
 
@@ -65,7 +66,10 @@ async def areindex(model: type[Instance], *, progress: Progress | None = None, *
 
 
 def rebuild(model: type[Instance], scope: Scope, progress: Progress | None = None) -> Plan[int]:
-    """The plan of `reindex`."""
+    """The plan of `reindex`; a mirrored model is rebuilt from its rows."""
+    if scope.spec.mirror is not None:
+        restored: int = yield Restore(scope, progress)
+        return restored
     state: ReindexState = yield BeginReindex(scope)
     if not state.token:
         return 0

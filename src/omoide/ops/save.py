@@ -45,6 +45,8 @@ class SaveOutcome:
         evicted: Records erased to keep the partition under its cap.
         duplicate_of: Id of the record that holds the unique values.
         left_out: Distinct text terms beyond the indexed ones; the text itself is stored whole.
+        mirrored: The store shows it. False for a mirrored model whose store is away or behind: the record is
+            safe in its rows, and a projector shows it later.
         repeated: The operation id had been applied before; nothing was done again. The store knows the last
             5 operations of a record, for as long as the record is there.
         error: What stopped this write, when a group of writes was sent.
@@ -60,6 +62,7 @@ class SaveOutcome:
     left_out: int = 0
     repeated: bool = False
     error: StoreError | None = None
+    mirrored: bool = True
 
     def __bool__(self) -> bool:
         return self.stored
@@ -222,6 +225,7 @@ def settle(prepared: Prepared, reply: PutReply | StoreError) -> SaveOutcome:
         reply.evicted,
         left_out=prepared.left_out,
         repeated=reply.repeated,
+        mirrored=reply.mirrored,
     )
 
 

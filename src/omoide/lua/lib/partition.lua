@@ -29,7 +29,7 @@ local function clock()
 end
 
 local HEAD = { 'format', 'fingerprint', 'next', 'n', 'sdl', 'dead', 'gen', 'v', 'x0', 'ordinals', 'shadow', 'lease', 'until',
-  'rate', 'peak' }
+  'rate', 'peak', 'seq' }
 
 -- The head as a table of numbers (format, fingerprint, gen and shadow stay text), or nil.
 local function read_head(Q)
@@ -39,7 +39,7 @@ local function read_head(Q)
     stored = v, format = v[1], fingerprint = v[2], next = tonumber(v[3]), n = tonumber(v[4]), sdl = tonumber(v[5]),
     dead = tonumber(v[6]), gen = v[7], v = tonumber(v[8]), x0 = tonumber(v[9]), ordinals = tonumber(v[10]),
     shadow = v[11] or '', lease = tonumber(v[12] or 0), ['until'] = tonumber(v[13] or 0), rate = tonumber(v[14] or 0),
-    peak = tonumber(v[15] or 0),
+    peak = tonumber(v[15] or 0), seq = tonumber(v[16] or 0),
   }
 end
 

@@ -39,6 +39,7 @@ OLDEST_VERSION = 15
 CONNECTIONS = 10
 _LOST_RACE = frozenset({"40001", "40P01"})  # serialisation, deadlock
 _MOST_TRIES = 5
+_SETUP = "SELECT set_config('statement_timeout', %s, false), set_config('timezone', 'UTC', false)"
 
 
 class Database:
@@ -161,7 +162,7 @@ class Database:
         connection = psycopg.connect(self._url, **self._options())
         try:
             _check_version(connection.info.server_version)
-            connection.execute("SELECT set_config('statement_timeout', %s, false)", (self._milliseconds,))
+            connection.execute(_SETUP, (self._milliseconds,))
             connection.commit()
         except BaseException:
             connection.close()
@@ -172,9 +173,7 @@ class Database:
         connection = await psycopg.AsyncConnection.connect(self._url, **self._options())
         try:
             _check_version(connection.info.server_version)
-            await connection.execute(
-                "SELECT set_config('statement_timeout', %s, false)", (self._milliseconds,)
-            )
+            await connection.execute(_SETUP, (self._milliseconds,))
             await connection.commit()
         except BaseException:
             await connection.close()

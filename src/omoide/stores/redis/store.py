@@ -23,6 +23,7 @@ from omoide.stores.redis.dumps import Dumps
 from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
 from omoide.stores.redis.listing import list_keys
+from omoide.stores.redis.mirrored import Mirrored
 from omoide.stores.redis.reader import Reader
 from omoide.stores.redis.reads import Lookup
 from omoide.stores.redis.translate import reply_error
@@ -51,6 +52,7 @@ class Binding:
         self.lookup = Lookup(keys, self.reader)
         self.upkeep = Upkeep(keys, self.cache)
         writer, lookup, upkeep = self.writer, self.lookup, self.upkeep
+        mirrored = Mirrored(keys, self.cache)
         self._handlers: dict[type, Any] = {
             ask.Put: writer.one,
             ask.Erase: writer.one,
@@ -76,6 +78,11 @@ class Binding:
             ask.BeginReindex: upkeep.begin,
             ask.CopyRecords: upkeep.copy,
             ask.FinishReindex: upkeep.finish,
+            ask.Apply: mirrored.apply,
+            ask.Applied: mirrored.applied,
+            ask.BeginRestore: mirrored.begin,
+            ask.LoadRows: mirrored.load,
+            ask.Adopt: mirrored.adopt,
         }
 
     def handle(self, request: Request[R]) -> Handler[R]:

@@ -25,6 +25,7 @@ from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import FORMAT, encode_put, pack_plan, rate
 from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
+from omoide.stores.redis.writes import check_no_mirror
 
 LEASE_MS = 600_000
 _SAMPLE = 256
@@ -43,6 +44,7 @@ class Upkeep:
 
         A damaged partition is told of and left as it is: it must not keep the others from being pruned.
         """
+        check_no_mirror(request.scope)
         call = Call("prune", self.keys.head(request.scope), (max(1, min(request.limit, 64)),))
         (reply,) = yield from send([call])
         error = failure(reply, call)
@@ -84,6 +86,7 @@ class Upkeep:
 
     def begin(self, request: BeginReindex) -> Handler[ReindexState]:
         """Cost: one round trip."""
+        check_no_mirror(request.scope)
         spec = request.scope.spec
         plan = {
             "format": FORMAT,

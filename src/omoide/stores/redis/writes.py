@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from omoide.errors import OmoideError, QueryError
+from omoide.errors import OmoideError, QueryError, StoreUnavailableError
+from omoide.model.schema import Scope
 from omoide.ops.request import (
     Batch,
     Deliver,
@@ -60,6 +61,7 @@ class Writer:
         return outcome
 
     def drop(self, request: Drop) -> Handler[int]:
+        check_no_mirror(request.scope)
         head = self.keys.head(request.scope)
         live = yield from answer(Call("forget", head))
         with self.cache.lock:
@@ -67,10 +69,12 @@ class Writer:
         return int(live)
 
     def increment(self, request: Increment) -> Handler[int]:
+        check_no_mirror(request.scope)
         head = self.keys.head(request.scope)
         return int((yield from answer(Call("counter", head, (request.name, request.delta)))))
 
     def link(self, request: Link) -> Handler[float]:
+        check_no_mirror(request.scope)
         call = Call(
             "link", self.keys.head(request.scope), (request.first, request.second, repr(request.delta))
         )
@@ -80,6 +84,8 @@ class Writer:
     # ---- one write: its calls, and what their replies mean
 
     def _prepare(self, write: Any) -> tuple[list[Call], Any]:
+        if not isinstance(write, Deliver) or write.counters:
+            check_no_mirror(write.scope)
         head = self.keys.head(write.scope)
         if isinstance(write, Put):
             plan, footprint, body, terms = encode_put(write)
@@ -141,6 +147,15 @@ class Writer:
         return [flag == 1 for flag in there]
 
 
+def check_no_mirror(scope: Scope) -> None:
+    """Raise StoreUnavailableError for a write that belongs into authoritative rows first."""
+    if scope.spec.mirror is not None:
+        raise StoreUnavailableError(
+            f"{scope.spec.name} is mirrored, and no PostgreSQL is configured",
+            hint="connect(postgres='postgresql://...' or 'embedded'), or OMOIDE_POSTGRES",
+        )
+
+
 def _gone(erased: list[Any]) -> tuple[Gone, ...]:
     """The erased records of a reply: row and terms of each."""
     return tuple((row, tuple(term.decode() for term in terms)) for row, terms in erased)
@@ -170,6 +185,6 @@ def _delivery(write: Deliver) -> dict[str, Any]:
         "turn": write.turn,
         "ttl": write.ttl_ms,
         "ids": list(write.ids),
-        "track": spec.tracks_access,
+        "track": spec.tracks_access and spec.mirror is None,
         "counters": [list(counter) for counter in write.counters],
     }

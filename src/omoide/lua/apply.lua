@@ -1,0 +1,35 @@
+-- apply: set what the authoritative rows say, if it is what comes next
+-- KEYS: head
+-- ARGV: plan (MessagePack map: first and last sequence number, begins, drops, token, format, fingerprint, rate, interval, rows,
+--   states, erased, edges, counters), then for each row its operations, footprint and body (see lib/mirrored.lua)
+-- Returns: the sequence number that is applied now, -1 where no partition is that it could follow
+-- Cost: O(distinct terms of the records)
+-- Include: mirrored
+local plan = cmsgpack.unpack(ARGV[1])
+
+return atomically(function()
+  if plan.token then
+    local Q, H = rebuilt(plan.token)
+    if not Q then return -1 end
+    set_all(Q, H, plan)
+    H.seq = plan.last
+    close(Q, H)
+    return H.seq
+  end
+  local H = read_head(P)
+  if H and H.seq >= plan.last then return H.seq end
+  if plan.drops then
+    for i = 1, #LETTERS do drop(P[LETTERS[i]]) end
+    return plan.last
+  end
+  if not H and not plan.begins then return -1 end
+  if H and plan.first > H.seq + 1 then return H.seq end
+  H = open(P, plan)
+  require_shape(H, plan)
+  set_all(P, H, plan)
+  H.seq = plan.last
+  close(P, H)
+  settle_expiry(P, H)
+  set_counters(plan.counters, H['until'])
+  return H.seq
+end)

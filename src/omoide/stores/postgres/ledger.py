@@ -1,0 +1,635 @@
+"""One transaction of a partition: writes are decided here, by the authoritative rows.
+
+    begin    hold the partition's row: no other writer decides until the commit
+    put, erase, observe, link, count, prune, drop
+    finish   next sequence number, outbox entry (which records, edges, counters; not what they say)
+
+The rules are those of the scripts in `lua/` for records without authoritative rows: create, update,
+`expect_version`, operation ids, uniqueness, expiry, the cap. `changes` is what the store is told
+afterwards; whoever replays the outbox reads the rows instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import sql
+
+from omoide.core.associations import ENTITY_WEIGHT, MOST_NAMED, Graph
+from omoide.core.confidence import Beta, update
+from omoide.model.schema import Scope
+from omoide.ops.request import Changes, Evidence, Observe, ObserveReply, Put, PutReply, RowState
+from omoide.stores.postgres.columns import escaped, unescaped
+from omoide.stores.postgres.rows import (
+    KNOWN,
+    Entries,
+    Known,
+    Prepared,
+    entity_digest,
+    entries_of,
+    order_of,
+    state_of,
+)
+from omoide.stores.postgres.session import Script, Step
+from omoide.stores.postgres.tables import Table, row_values
+from omoide.stores.redis.codec import digest, prior
+
+__all__ = ["Committed", "Ledger", "edges_of"]
+
+DUE_AT_ONCE = 16
+MOST_EVICTED = 16
+MOST_OPERATIONS = 5
+TOLD_SECONDS = 172_800
+
+_BEGIN = """
+INSERT INTO omoide_partitions AS held (model, partition, seq)
+VALUES (%s, %s, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+ON CONFLICT (model, partition) DO UPDATE SET seq = held.seq
+RETURNING seq, begun, records, next_row, coalesce(kept_until > now(), false),
+    (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+"""
+_FINISH = """
+WITH counted AS (
+    UPDATE omoide_partitions SET seq = %s, begun = true, records = %s, next_row = %s
+    WHERE model = %s AND partition = %s
+), gone AS (
+    DELETE FROM omoide_outbox WHERE model = %s AND partition = %s AND seq <= %s
+)
+INSERT INTO omoide_outbox (model, partition, seq, op, begins, ids, linked, counters)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a transaction did: replies in order, and what the store has to be told (None: nothing changed)."""
+
+    replies: tuple[Any, ...]
+    seq: int = 0
+    begins: bool = False
+    changes: Changes | None = None
+
+
+class Ledger:
+    """The transaction of one partition; each method is a script."""
+
+    def __init__(self, table: Table, scope: Scope, partition: str, shown: int = 0) -> None:
+        self.table, self.scope, self.spec = table, scope, scope.spec
+        self.at = (escaped(scope.spec.name), partition)
+        self.partition = partition
+        self._shown = shown
+        self._rows: dict[str, RowState] = {}
+        self._states: dict[str, RowState] = {}
+        self._erased: dict[str, None] = {}
+        self._counters: dict[str, int] = {}
+        self._linked: set[str] = set()
+        self._op = ""
+
+    # ---- the frame
+
+    def begin(self) -> Script[None]:
+        """Hold the partition."""
+        rows = yield Step(_BEGIN, self.at)
+        self._seq, self._begun, self._records, self._next_row, self._kept, self.now_ms = rows[0]
+
+    def finish(self, replies: Iterable[Any]) -> Script[Committed]:
+        """Note what changed, and let go."""
+        changed = self._rows or self._states or self._erased or self._counters or self._linked
+        if not changed:
+            return Committed(tuple(replies))
+        edges = yield from self._edges_to_tell()
+        seq = self._seq + 1
+        ids = [escaped(id) for id in (*self._rows, *self._states, *self._erased)]
+        linked = [escaped(id) for id in sorted(self._linked)]
+        counters = [escaped(name) for name in self._counters]
+        shown = 0 if self._kept else self._shown
+        yield Step(
+            _FINISH,
+            (
+                *(seq, self._records, self._next_row, *self.at),
+                *(*self.at, shown),
+                *(*self.at, seq, self._op, not self._begun, ids, linked, counters),
+            ),
+        )
+        changes = Changes(
+            rows=tuple(self._rows.values()),
+            states=tuple(self._states.values()),
+            erased=tuple(self._erased),
+            edges=edges,
+            counters=tuple(self._counters.items()),
+        )
+        return Committed(tuple(replies), seq, not self._begun, changes)
+
+    # ---- records
+
+    def put(self, put: Put) -> Script[PutReply]:
+        """Write one record, or say what stands in the way."""
+        operation = digest(put.operation_id)
+        old = yield from self._known(put.id)
+        if old is not None:
+            done = _done_before(old.operations, operation)
+            if done is not None:
+                ago, evicted = done
+                version = old.version - ago
+                return PutReply("stored", version, version == 1, evicted, repeated=True)
+        yield from self.erase_due(DUE_AT_ONCE)
+        if old is not None and old.expired(self.now_ms):
+            yield from self._erase([put.id])
+            old = None
+        refused = _refusal(put, old) or (yield from self._clash(put))
+        if refused is not None:
+            return refused
+        prepared = entries_of(put)
+        known = self._next(put, prepared, old, operation)
+        entities = _entities(prepared.entries) if self.spec.graph else ()
+        yield from self._relink(put.id, old, entities, known.row)
+        yield from self._store(put, prepared, known, new=old is None)
+        evicted = yield from self._evict(put)
+        if evicted:
+            known.operations = operation + evicted.to_bytes(2, "little") + known.operations[10:]
+            yield Step(
+                self._sql("UPDATE {table} SET _operations = %s" + _THIS),
+                (known.operations, *self._this(put.id)),
+            )
+        self._note_row(put.id, known, prepared.entries, prepared.body)
+        return PutReply("stored", known.version, old is None, evicted)
+
+    def erase(self, ids: Sequence[str]) -> Script[tuple[bool, ...]]:
+        """Erase records; True where one was there."""
+        rows = yield Step(
+            self._sql("SELECT {id}, _expires FROM {table} WHERE _partition = %s AND {id} = ANY(%s)"),
+            (self.partition, [escaped(id) for id in ids]),
+        )
+        there = {unescaped(id): expires is None or expires > self.now_ms for id, expires in rows}
+        yield from self._erase(list(there))
+        found = []
+        for id in ids:
+            found.append(there.pop(id, False))
+        return tuple(found)
+
+    def erase_due(self, limit: int) -> Script[int]:
+        """Erase records whose time is over; how many went."""
+        if self.spec.ttl is None:
+            return 0
+        rows = yield Step(
+            self._sql(
+                "SELECT {id} FROM {table} WHERE _partition = %s AND _expires <= %s ORDER BY _expires LIMIT %s"
+            ),
+            (self.partition, self.now_ms, limit),
+        )
+        yield from self._erase([unescaped(id) for (id,) in rows])
+        return len(rows)
+
+    def observe(self, request: Observe, turn_ids: Sequence[str] | None) -> Script[ObserveReply]:
+        """Apply outcomes. `turn_ids`: the records of the turn; None when nobody can tell."""
+        for name, delta in request.counters:
+            yield from self.count(name, delta)
+        items, linked = _expanded(request, turn_ids or ())
+        told = yield from self._told(request, [item.id for item in items])
+        mark = 2 if request.echo else 1
+        states: list[str] = []
+        applied: dict[str, None] = {}
+        for item in items:
+            known = yield from self._known(item.id)
+            state = "applied"
+            if known is None or known.expired(self.now_ms):
+                state = "missing"
+            elif request.turn is not None:
+                if turn_ids is not None and item.id not in turn_ids:
+                    state = "missing"
+                elif told.get(item.id, 0) & mark:
+                    state = "repeated"
+                else:
+                    told[item.id] = told.get(item.id, 0) | mark
+            states.append(state)
+            if state == "applied" and known is not None:
+                yield from self._believe(item, known)
+                applied[item.id] = None
+        if request.turn is not None and applied:
+            yield from self._tell(request.turn, {id: told[id] for id in applied})
+        together = [id for id in linked if id in applied]
+        if request.link > 0 and len(together) > 1:
+            graph = yield from self._graph(together)
+            graph.link_all(together, request.link)
+            yield from self._save(graph)
+        self._op = self._op or "observe"
+        return ObserveReply(tuple(item.id for item in items), tuple(states))
+
+    def access(self, counts: Sequence[tuple[str, int, int]]) -> Script[None]:
+        """Add deliveries: (id, how many, instant of the last in ms)."""
+        for id, number, last_ms in counts:
+            known = yield from self._known(id)
+            if known is None or known.expired(self.now_ms):
+                continue
+            self._begin_evidence(known)
+            known.accesses += number
+            known.accessed_ms = max(known.accessed_ms, last_ms)
+            yield from self._store_state(id, known)
+        self._op = self._op or "access"
+
+    def link(self, first: str, second: str, delta: float) -> Script[float]:
+        """Change one edge; its new weight."""
+        for id in (first, second):
+            known = yield from self._known(id)
+            if known is None or known.expired(self.now_ms) or first == second:
+                return 0.0
+        graph = yield from self._graph([first, second])
+        weight = graph.add(first, second, delta)
+        yield from self._save(graph)
+        self._op = self._op or "link"
+        return weight
+
+    def count(self, name: str, delta: int) -> Script[int]:
+        """Add to a counter; its new value."""
+        rows = yield Step(
+            "INSERT INTO omoide_counters AS held (model, partition, name, value) VALUES (%s, %s, %s, %s)"
+            " ON CONFLICT (model, partition, name) DO UPDATE SET value = held.value + excluded.value"
+            " RETURNING value",
+            (*self.at, escaped(name), delta),
+        )
+        value = int(rows[0][0])
+        self._counters[name] = value
+        self._op = self._op or "count"
+        return value
+
+    def drop(self) -> Script[Committed]:
+        """Erase everything of the partition, the trace of it in these tables included."""
+        rows = yield Step(
+            self._sql(
+                "SELECT count(*) FROM {table} WHERE _partition = %s AND (_expires IS NULL OR _expires > %s)"
+            ),
+            (self.partition, self.now_ms),
+        )
+        yield Step(self._sql("DELETE FROM {table} WHERE _partition = %s"), (self.partition,))
+        for name in ("outbox", "counters", "edges", "entities", "told", "partitions"):
+            yield Step(
+                sql.SQL("DELETE FROM {} WHERE model = %s AND partition = %s").format(
+                    sql.Identifier(f"omoide_{name}")
+                ),
+                self.at,
+            )
+        seq = self._seq + 1
+        yield Step(
+            "INSERT INTO omoide_outbox (model, partition, seq, op) VALUES (%s, %s, %s, 'drop')",
+            (*self.at, seq),
+        )
+        return Committed((int(rows[0][0]),), seq, changes=Changes(drops=True))
+
+    # ---- parts
+
+    def _sql(self, text: str) -> sql.Composed:
+        return self.table.statement(text)
+
+    def _this(self, id: str) -> tuple[str, str]:
+        return self.partition, escaped(id)
+
+    def _known(self, id: str) -> Script[Known | None]:
+        rows = yield Step(
+            self.table.statement("SELECT {columns} FROM {table}" + _THIS, columns=self.table.list_of(KNOWN)),
+            self._this(id),
+        )
+        return Known.of(rows[0]) if rows else None
+
+    def _clash(self, put: Put) -> Script[PutReply | None]:
+        """A record that holds a unique value of this one; one whose time is over gives way."""
+        for name, value in self._digests(put):
+            rows = yield Step(
+                self.table.statement(
+                    "SELECT {id}, _version, _expires FROM {table}"
+                    " WHERE _partition = %s AND {name} = %s AND {id} <> %s",
+                    name=sql.Identifier(name),
+                ),
+                (self.partition, value, escaped(put.id)),
+            )
+            if not rows:
+                continue
+            holder, version, expires = rows[0]
+            if expires is None or expires > self.now_ms:
+                return PutReply("duplicate", version, duplicate_of=unescaped(holder))
+            yield from self._erase([unescaped(holder)])
+        return None
+
+    def _digests(self, put: Put) -> list[tuple[str, bytes]]:
+        """(column, digest) of each rule that applies: those without a None among their values."""
+        rules = [
+            name
+            for name, rule in zip(self.table.unique, self.spec.unique, strict=True)
+            if all(put.values.get(part) is not None for part in rule)
+        ]
+        return list(zip(rules, put.unique, strict=True))
+
+    def _next(self, put: Put, prepared: Prepared, old: Known | None, operation: bytes) -> Known:
+        """The system columns after this write."""
+        row, self._next_row = self._next_row, self._next_row + 1
+        known = Known(
+            row=row,
+            version=1 if old is None else old.version + 1,
+            operations=operation + b"\0\0",
+            time_ms=self.now_ms if put.time_ms is None else put.time_ms,
+            base=prepared.base,
+            order=order_of(self.spec, prepared.base, self.now_ms / 1000),
+            prior=prepared.prior,
+            alpha=prepared.alpha,
+            beta=prepared.beta,
+            expires_ms=None if put.ttl_ms is None else self.now_ms + put.ttl_ms,
+        )
+        if old is not None:
+            known.operations += old.operations[: 10 * (MOST_OPERATIONS - 1)]
+            known.time_ms = old.time_ms if put.time_ms is None else put.time_ms
+            known.prior, known.alpha, known.beta = old.prior, old.alpha, old.beta
+            known.up, known.down = old.up, old.down
+            known.accesses, known.accessed_ms = old.accesses, old.accessed_ms
+        return known
+
+    def _store(self, put: Put, prepared: Prepared, known: Known, *, new: bool) -> Script[None]:
+        values, extra = row_values(self.table, put.values)
+        digests = dict(self._digests(put))
+        fields = [column.name for column in self.table.columns]
+        names = ["_partition", *KNOWN, "_fingerprint", "_entries", "_extra", *self.table.unique, *fields]
+        parameters = [
+            self.partition,
+            *known.columns,
+            self.spec.fingerprint,
+            prepared.entries.packed(),
+            extra,
+            *(digests.get(name) for name in self.table.unique),
+            *values,
+        ]
+        if new:
+            self._records += 1
+            yield Step(
+                self.table.statement(
+                    "INSERT INTO {table} ({columns}) VALUES ({values})",
+                    columns=self.table.list_of(names),
+                    values=sql.SQL(", ").join([sql.Placeholder()] * len(names)),
+                ),
+                parameters,
+            )
+        else:
+            assigned = sql.SQL(", ").join(
+                sql.SQL("{} = %s").format(sql.Identifier(name)) for name in names[1:]
+            )
+            yield Step(
+                self.table.statement("UPDATE {table} SET {assigned}" + _THIS, assigned=assigned),
+                (*parameters[1:], *self._this(put.id)),
+            )
+
+    def _evict(self, put: Put) -> Script[int]:
+        """Surplus beyond the cap goes, lowest in the decay order first, never the record just written."""
+        surplus = min(MOST_EVICTED, self._records - put.cap) if put.cap > 0 else 0
+        if surplus <= 0:
+            return 0
+        rows = yield Step(
+            self._sql(
+                "SELECT {id} FROM {table} WHERE _partition = %s AND {id} <> %s ORDER BY _order, _row LIMIT %s"
+            ),
+            (*self._this(put.id), surplus),
+        )
+        yield from self._erase([unescaped(id) for (id,) in rows])
+        yield from self.count("evicted", len(rows))
+        return len(rows)
+
+    def _erase(self, ids: Sequence[str]) -> Script[None]:
+        if not ids:
+            return
+        keys = [escaped(id) for id in ids]
+        yield Step(
+            self._sql("DELETE FROM {table} WHERE _partition = %s AND {id} = ANY(%s)"), (self.partition, keys)
+        )
+        if self.spec.graph:
+            graph = yield from self._graph(ids)
+            for id in ids:
+                graph.remove(id)
+            yield from self._save(graph)
+            yield Step(
+                "DELETE FROM omoide_entities WHERE model = %s AND partition = %s AND id = ANY(%s)",
+                (*self.at, keys),
+            )
+        self._records -= len(ids)
+        self._op = self._op or "erase"
+        for id in ids:
+            self._rows.pop(id, None)
+            self._states.pop(id, None)
+            self._linked.discard(id)
+            self._erased[id] = None
+
+    def _note_row(self, id: str, known: Known, entries: Entries, body: bytes) -> None:
+        self._states.pop(id, None)
+        self._erased.pop(id, None)
+        self._rows.pop(id, None)  # it comes after what was written before it, as its row does
+        self._rows[id] = state_of(id, known, entries, body)
+        self._op = self._op or "put"
+
+    # ---- evidence
+
+    def _begin_evidence(self, known: Known) -> None:
+        if known.alpha is None or known.beta is None:
+            start = prior(self.spec)
+            known.alpha, known.beta = start["alpha"], start["beta"]
+
+    def _believe(self, item: Evidence, known: Known) -> Script[None]:
+        evidence = item.support > 0 or item.against > 0
+        touched = item.touch and self.spec.decay is not None
+        if evidence or item.access:
+            self._begin_evidence(known)
+        if evidence and known.alpha is not None and known.beta is not None:
+            cap = prior(self.spec)["cap"]
+            known.alpha, known.beta = update(Beta(known.alpha, known.beta), item.support, item.against, cap)
+            known.up += item.support > 0
+            known.down += item.against > 0
+        if item.access:
+            known.accesses, known.accessed_ms = known.accesses + 1, self.now_ms
+        if touched:
+            known.order = order_of(self.spec, known.base, self.now_ms / 1000)
+        if evidence or item.access or touched:
+            yield from self._store_state(item.id, known)
+
+    def _store_state(self, id: str, known: Known) -> Script[None]:
+        yield Step(
+            self._sql(
+                "UPDATE {table} SET _alpha = %s, _beta = %s, _up = %s, _down = %s,"
+                " _accesses = %s, _accessed = %s, _order = %s" + _THIS
+            ),
+            (
+                *(known.alpha, known.beta, known.up, known.down),
+                *(known.accesses, known.accessed_ms, known.order),
+                *self._this(id),
+            ),
+        )
+        written = self._rows.get(id)
+        if written is None:
+            self._states[id] = state_of(id, known, _NO_ENTRIES, b"")
+        else:
+            entries = Entries(written.codes, written.length, written.flags, _listed(written))
+            self._rows[id] = state_of(id, known, entries, written.body)
+
+    def _told(self, request: Observe, ids: Sequence[str]) -> Script[dict[str, int]]:
+        if request.turn is None:
+            return {}
+        yield Step("DELETE FROM omoide_told WHERE until < now() AND model = %s AND partition = %s", self.at)
+        rows = yield Step(
+            "SELECT id, told FROM omoide_told"
+            " WHERE model = %s AND partition = %s AND turn = %s AND id = ANY(%s)",
+            (*self.at, escaped(request.turn), [escaped(id) for id in ids]),
+        )
+        return {unescaped(id): told for id, told in rows}
+
+    def _tell(self, turn: str, told: dict[str, int]) -> Script[None]:
+        yield Step(
+            "INSERT INTO omoide_told (model, partition, turn, id, told, until)"
+            " VALUES (%s, %s, %s, %s, %s, now() + make_interval(secs => %s))"
+            " ON CONFLICT (model, partition, turn, id) DO UPDATE SET told = excluded.told",
+            many=[
+                (*self.at, escaped(turn), escaped(id), number, TOLD_SECONDS) for id, number in told.items()
+            ],
+        )
+
+    # ---- graph
+
+    def _graph(self, ids: Sequence[str]) -> Script[Graph]:
+        return (yield from graph_of(self.at, ids))
+
+    def _save(self, graph: Graph) -> Script[None]:
+        """Store the edges that changed."""
+        if not graph.changed:
+            return
+        kept = [(first, second, graph.weight(first, second)) for first, second in sorted(graph.changed)]
+        gone = [(first, second) for first, second, weight in kept if weight <= 0]
+        if gone:
+            yield Step(
+                "DELETE FROM omoide_edges AS held"
+                " USING unnest(%s::text[], %s::text[]) AS gone (first, second)"
+                " WHERE model = %s AND partition = %s"
+                " AND held.first = gone.first AND held.second = gone.second",
+                ([escaped(first) for first, _ in gone], [escaped(second) for _, second in gone], *self.at),
+            )
+        stored = [edge for edge in kept if edge[2] > 0]
+        if stored:
+            yield Step(
+                "INSERT INTO omoide_edges (model, partition, first, second, weight)"
+                " SELECT %s, %s, * FROM unnest(%s::text[], %s::text[], %s::real[])"
+                " ON CONFLICT (model, partition, first, second) DO UPDATE SET weight = excluded.weight",
+                (
+                    *self.at,
+                    [escaped(first) for first, _, _ in stored],
+                    [escaped(second) for _, second, _ in stored],
+                    [weight for _, _, weight in stored],
+                ),
+            )
+        self._linked.update(id for pair in graph.changed for id in pair)
+
+    def _relink(self, id: str, old: Known | None, entities: Sequence[str], row: int) -> Script[None]:
+        """Link a record with those that name the same; its older edges stay where they are stronger."""
+        if not self.spec.graph:
+            return
+        if old is not None:
+            yield Step(
+                "DELETE FROM omoide_entities WHERE model = %s AND partition = %s AND id = %s",
+                (*self.at, escaped(id)),
+            )
+        if not entities:
+            return
+        names = [entity_digest(name) for name in entities]
+        rows = yield Step(
+            "SELECT wanted.at, found.id FROM unnest(%s::bytea[]) WITH ORDINALITY AS wanted (name, at)"
+            " CROSS JOIN LATERAL (SELECT id, row FROM omoide_entities WHERE model = %s AND partition = %s"
+            " AND name = wanted.name ORDER BY row DESC LIMIT %s) AS found ORDER BY wanted.at, found.row",
+            (names, *self.at, MOST_NAMED),
+        )
+        others = [unescaped(other) for _, other in rows]
+        if others:
+            graph = yield from self._graph([id, *dict.fromkeys(others)])
+            before = graph.of(id)
+            fresh = Graph()
+            for other in others:
+                fresh.add(id, other, ENTITY_WEIGHT)
+            for other, weight in fresh.of(id).items():
+                graph.raise_to(id, other, max(weight, before.get(other, 0.0)))
+            for name in (id, *dict.fromkeys(others)):
+                graph.trim(name)
+            yield from self._save(graph)
+        yield Step(
+            "INSERT INTO omoide_entities (model, partition, name, row, id) SELECT %s, %s, name, %s, %s"
+            " FROM unnest(%s::bytea[]) AS name ON CONFLICT DO NOTHING",
+            (*self.at, row, escaped(id), names),
+        )
+
+    def _edges_to_tell(self) -> Script[tuple[tuple[str, tuple[tuple[str, float], ...]], ...]]:
+        """All edges of every record whose edges changed."""
+        if not self._linked:
+            return ()
+        return (yield from edges_of(self.at, sorted(self._linked)))
+
+
+def edges_of(
+    at: tuple[str, str], ids: Sequence[str]
+) -> Script[tuple[tuple[str, tuple[tuple[str, float], ...]], ...]]:
+    """All edges of each of some records, by id."""
+    if not ids:
+        return ()
+    graph = yield from graph_of(at, ids)
+    return tuple((id, tuple(sorted(graph.of(id).items()))) for id in ids)
+
+
+def graph_of(at: tuple[str, str], ids: Sequence[str]) -> Script[Graph]:
+    """All edges of some records of a partition."""
+    keys = [escaped(id) for id in ids]
+    rows = yield Step(
+        "WITH edges AS (SELECT first, second, weight FROM omoide_edges WHERE model = %s AND partition = %s"
+        " AND first = ANY(%s)"
+        " UNION SELECT first, second, weight FROM omoide_edges WHERE model = %s AND partition = %s"
+        " AND second = ANY(%s)) SELECT first, second, weight FROM edges",
+        (*at, keys, *at, keys),
+    )
+    return Graph((unescaped(first), unescaped(second), weight) for first, second, weight in rows)
+
+
+_THIS = " WHERE _partition = %s AND {id} = %s"
+_NO_ENTRIES = Entries((), 0, 0, b"")
+
+
+def _listed(state: RowState) -> bytes:
+    from omoide.stores.redis.codec import identifier
+
+    return state.footprint[len(identifier(state.id)) :]
+
+
+def _entities(entries: Entries) -> tuple[str, ...]:
+    return entries.entities
+
+
+def _done_before(operations: bytes, operation: bytes) -> tuple[int, int] | None:
+    """(how many writes ago this operation was done, what it evicted); None when it is new."""
+    for at in range(0, len(operations), 10):
+        if operations[at : at + 8] == operation:
+            return at // 10, int.from_bytes(operations[at + 8 : at + 10], "little")
+    return None
+
+
+def _refusal(put: Put, old: Known | None) -> PutReply | None:
+    """What stands in the way: a lost race, a taken id, a record that was deleted."""
+    version = 0 if old is None else old.version
+    if put.expect_version is not None and put.expect_version != version:
+        return PutReply("deleted" if old is None else "version", version)
+    if put.mode == "create" and old is not None:
+        return PutReply("exists", version)
+    if put.mode == "update" and old is None:
+        return PutReply("deleted", 0)
+    return None
+
+
+def _expanded(request: Observe, turn_ids: Sequence[str]) -> tuple[list[Evidence], list[str]]:
+    """One item per record: an item without an id stands for every record of the turn. And who gets linked."""
+    items: list[Evidence] = []
+    linked = list(request.linked)
+    for item in request.evidence:
+        if item.id:
+            items.append(item)
+            continue
+        for place, id in enumerate(sorted(turn_ids, key=str.encode)):
+            items.append(Evidence(id, item.support, item.against, item.touch, item.access))
+            if request.link > 0 and place < 32:
+                linked.append(id)
+    return items, linked

@@ -1,0 +1,197 @@
+"""Replaying what the store does not show yet.
+
+    outbox entries after the one shown ──▶ the rows they name, as they are now ──▶ Apply(first, last)
+
+A row may be newer than the entry that names it: then a later entry names it too. So replaying is
+idempotent, needs no tombstones and resurrects nothing. Entries are forgotten once the store shows them,
+except while a rebuild of the partition goes on (`kept_until`), which reads them as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from omoide.errors import CorruptRecordError, ModelError
+from omoide.model import registry
+from omoide.model.instance import Instance
+from omoide.model.schema import Scope
+from omoide.ops.request import Applied, Apply, Changes
+from omoide.stores.postgres.columns import escaped, unescaped
+from omoide.stores.postgres.ledger import edges_of
+from omoide.stores.postgres.rows import row_columns, row_state
+from omoide.stores.postgres.session import Script, Step
+from omoide.stores.postgres.tables import Table, partition_name
+
+if TYPE_CHECKING:
+    from omoide.stores.postgres.mirror import Mirror, MirrorPlan
+
+__all__ = ["LOST", "Pending", "changes_of", "drain", "pending", "scope_named", "waiting"]
+
+ENTRIES = 64
+RECORDS = 256
+LOST = -1
+"""What `drain` returns of a partition that only a rebuild can bring back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Entries `first`..`last` of a partition, as one change. `left`: there are more."""
+
+    first: int
+    last: int
+    begins: bool
+    changes: Changes
+    left: bool
+
+
+def drain(mirror: Mirror, scope: Scope, *, until: int | None = None) -> MirrorPlan[int]:
+    """Show the store what is waiting of one partition, in order; the commit shown then.
+
+    Args:
+        until: Enough when this commit is shown.
+    Returns:
+        int: LOST when the store lacks commits that are not in the outbox any more, or is damaged.
+    """
+    from omoide.stores.postgres.mirror import Transaction
+
+    table = yield from mirror.table(scope.spec)
+    partition = partition_name(scope, mirror.namespace)
+    applied: int | None = yield Applied(scope)
+    shown = applied or 0
+    while True:
+        found: Pending | None = yield Transaction(pending, (table, scope, partition, shown))
+        if found is None:
+            break
+        follows = found.begins or found.changes.drops or (applied is not None and found.first == applied + 1)
+        if not follows:
+            return LOST
+        try:
+            now: int = yield Apply(scope, found.first, found.last, found.changes, found.begins)
+        except (ModelError, CorruptRecordError):
+            return LOST
+        if now < found.last:
+            return LOST
+        applied = None if found.changes.drops else now
+        shown = max(shown, found.last)
+        if until is not None and shown >= until:
+            break
+    if shown:
+        mirror.shown(scope, partition, shown)
+        if until is None:
+            yield Transaction(_forget, (escaped(scope.spec.name), partition, shown))
+    return shown
+
+
+def pending(table: Table, scope: Scope, partition: str, after: int) -> Script[Pending | None]:
+    """The next entries of a partition after a commit, with the rows they name as they are now."""
+    at = (escaped(scope.spec.name), partition)
+    rows = yield Step(
+        "SELECT seq, op, begins, ids, linked, counters FROM omoide_outbox"
+        " WHERE model = %s AND partition = %s AND seq > %s ORDER BY seq LIMIT %s",
+        (*at, after, ENTRIES + 1),
+    )
+    if not rows:
+        return None
+    taken = _together(rows[:ENTRIES])
+    first, last = taken[0], taken[-1]
+    left = len(taken) < len(rows)
+    if first[1] == "drop":
+        return Pending(first[0], first[0], False, Changes(drops=True), left)
+    ids = list(dict.fromkeys(unescaped(id) for row in taken for id in row[3]))
+    linked = list(dict.fromkeys(unescaped(id) for row in taken for id in row[4]))
+    counters = list(dict.fromkeys(unescaped(name) for row in taken for name in row[5]))
+    changes = yield from changes_of(table, scope, partition, ids, linked, counters)
+    return Pending(first[0], last[0], first[2], changes, left)
+
+
+def _together(rows: Sequence[Any]) -> list[Any]:
+    """The first entries that can be one change: one life of the partition, and not too many records."""
+    taken: list[Any] = []
+    records = 0
+    for row in rows:
+        if taken and (row[1] == "drop" or row[2] or taken[0][1] == "drop" or row[0] != taken[-1][0] + 1):
+            break
+        records += len(row[3]) + len(row[4])
+        if taken and records > RECORDS:
+            break
+        taken.append(row)
+    return taken
+
+
+def changes_of(
+    table: Table,
+    scope: Scope,
+    partition: str,
+    ids: Sequence[str],
+    linked: Sequence[str],
+    counters: Sequence[str],
+) -> Script[Changes]:
+    """What the rows say now of some records, of the edges of some, and of some counters."""
+    at = (escaped(scope.spec.name), partition)
+    states = []
+    if ids:
+        rows = yield Step(
+            table.statement(
+                "SELECT {columns} FROM {table} WHERE _partition = %s AND {id} = ANY(%s) ORDER BY _row",
+                columns=table.list_of(row_columns(table)),
+            ),
+            (partition, [escaped(id) for id in ids]),
+        )
+        states = [row_state(table, scope, row) for row in rows]
+    there = {state.id for state in states}
+    edges = yield from edges_of(at, linked)
+    numbers: list[tuple[str, int]] = []
+    if counters:
+        rows = yield Step(
+            "SELECT name, value FROM omoide_counters WHERE model = %s AND partition = %s AND name = ANY(%s)",
+            (*at, [escaped(name) for name in counters]),
+        )
+        numbers = [(unescaped(name), int(value)) for name, value in rows]
+    return Changes(
+        rows=tuple(states),
+        erased=tuple(id for id in ids if id not in there),
+        edges=edges,
+        counters=tuple(numbers),
+    )
+
+
+def _forget(model: str, partition: str, shown: int) -> Script[None]:
+    yield Step(
+        "DELETE FROM omoide_outbox WHERE model = %s AND partition = %s AND seq <= %s AND NOT EXISTS"
+        " (SELECT FROM omoide_partitions WHERE model = %s AND partition = %s AND kept_until > now())",
+        (model, partition, shown, model, partition),
+    )
+
+
+def waiting(namespace: str) -> Script[list[tuple[str, str]]]:
+    """(model, partition) of every partition with entries, of one namespace."""
+    rows = yield Step("SELECT DISTINCT model, partition FROM omoide_outbox ORDER BY model, partition")
+    return [(unescaped(model), partition) for model, partition in rows if _is_of(partition, namespace)]
+
+
+def every_partition(namespace: str, model: str) -> Script[list[tuple[str, int]]]:
+    """(partition, records) of every partition of a model."""
+    rows = yield Step(
+        "SELECT partition, records FROM omoide_partitions WHERE model = %s ORDER BY partition",
+        (escaped(model),),
+    )
+    return [(partition, int(records)) for partition, records in rows if _is_of(partition, namespace)]
+
+
+def _is_of(partition: str, namespace: str) -> bool:
+    space, colon, _ = partition.rpartition(":")
+    return unquote(space) == namespace if colon else namespace == "omoide"
+
+
+def scope_named(model: str, partition: str) -> Scope | None:
+    """The partition behind its name; None when no class of the model is loaded, or it has no mirror."""
+    cls = registry.find(model)
+    spec = cls.__omoide_spec__ if cls is not None and issubclass(cls, Instance) else None
+    if spec is None or spec.mirror is None:
+        return None
+    values = partition.rpartition(":")[2]
+    parts = tuple(unquote(value) for value in values.split("/")) if spec.partition_by else ()
+    return Scope(spec, parts)

@@ -1,0 +1,192 @@
+"""Catching up: whoever runs a projector shows the store what was left behind.
+
+    sweep    every partition with outbox entries: replay them, or rebuild what the store has lost
+    flush    deliveries that are due
+
+A projector is a thread of this process (the mirror starts one when a write is left behind or a delivery
+waits), an async task (`arun`), or `omoide mirror run`. Any number of them may work at once: the sequence
+number decides which call takes effect. LISTEN wakes them; polling is the safety net.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+from omoide.errors import OmoideError, StoreError
+from omoide.stores.postgres.mirror import CHANNEL, Mirror, MirrorPlan, Transaction
+from omoide.stores.postgres.outbox import LOST, drain, scope_named, waiting
+from omoide.stores.postgres.rebuild import rebuild
+from omoide.stores.postgres.session import Database
+
+if TYPE_CHECKING:
+    from omoide.stores.mirrored import AsyncMirroredStore, MirroredStore
+
+__all__ = ["Projector", "Swept", "arun", "sweep"]
+
+POLL_SECONDS = 1.0
+_log = logging.getLogger("omoide")
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one sweep did: partitions caught up, rebuilt, and left (the store is away, or their class is)."""
+
+    caught_up: int = 0
+    rebuilt: int = 0
+    left: int = 0
+    unknown: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.caught_up or self.rebuilt or self.left)
+
+
+def sweep(mirror: Mirror) -> MirrorPlan[Swept]:
+    """Bring the store up to date in every partition that is behind.
+
+    Raises:
+        StoreError: PostgreSQL is away. A store that is away leaves its partitions `left`.
+    """
+    mirror.left.clear()
+    caught_up = rebuilt = left = 0
+    unknown: set[str] = set()
+    names: list[tuple[str, str]] = yield Transaction(waiting, (mirror.namespace,))
+    for model, partition in names:
+        scope = scope_named(model, partition)
+        if scope is None:
+            unknown.add(model)
+            continue
+        try:
+            if (yield from drain(mirror, scope)) == LOST:
+                yield from rebuild(mirror, scope)
+                rebuilt += 1
+            else:
+                caught_up += 1
+        except StoreError as error:
+            left += 1
+            _log.debug("%s: a partition is left for later (%s)", model, type(error).__name__)
+    if left:
+        mirror.left.set()
+    return Swept(caught_up, rebuilt, left, tuple(sorted(unknown)))
+
+
+class Projector:
+    """Sweeps and flushes in a thread of its own until it is stopped.
+
+    Args:
+        idle: Ends by itself when nothing has been left to do for so many seconds; None: never.
+    """
+
+    def __init__(
+        self, store: MirroredStore, database: Database, mirror: Mirror, *, idle: float | None = None
+    ) -> None:
+        self._store, self._database, self._mirror, self._idle = store, database, mirror, idle
+        self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._guard = threading.Lock()
+
+    def start(self) -> None:
+        """Start the thread unless it runs; safe to call at any time."""
+        with self._guard:
+            if self._stop.is_set() or (self._thread is not None and self._thread.is_alive()):
+                self._wake.set()
+                return
+            self._thread = threading.Thread(target=self.run, name="omoide projector", daemon=True)
+            self._thread.start()
+
+    def stop(self, timeout: float = 5.0) -> None:
+        """Let it finish what it does, and end."""
+        self._stop.set()
+        self._wake.set()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(timeout)
+
+    def run(self, after: Callable[[Swept], None] | None = None) -> None:
+        """Work until stopped, in the calling thread; `after` is told of each sweep."""
+        ear = _Ear(self._database)
+        try:
+            while not self._stop.is_set():
+                swept = self.once()
+                if after is not None:
+                    after(swept)
+                if self._done(swept):
+                    return
+                ear.wait(self._wake, POLL_SECONDS)
+        finally:
+            ear.close()
+
+    def once(self) -> Swept:
+        """One sweep, and what deliveries are due; an outage is left to the next one."""
+        try:
+            if self._mirror.accesses.due:
+                self._store.drive(self._mirror.flush())
+            return self._store.drive(sweep(self._mirror))
+        except OmoideError as error:
+            _log.debug("a projector waits (%s)", type(error).__name__)
+            return Swept(left=1)
+
+    def _done(self, swept: Swept) -> bool:
+        return (
+            self._idle is not None
+            and not swept
+            and not self._mirror.accesses.waiting
+            and (not self._mirror.left.is_set())
+        )
+
+
+class _Ear:
+    """Waits for a notification, or for a time where there is nobody to listen to."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._connection: psycopg.Connection[Any] | None = None
+
+    def wait(self, wake: threading.Event, seconds: float) -> None:
+        wake.clear()
+        try:
+            if self._connection is None:
+                self._connection = self._database.listening()
+                self._connection.execute(f"LISTEN {CHANNEL}")
+            for _ in self._connection.notifies(timeout=seconds, stop_after=1):
+                pass
+        except (OmoideError, psycopg.Error):
+            self.close()
+            wake.wait(seconds)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+async def arun(store: AsyncMirroredStore, database: Database, mirror: Mirror) -> None:
+    """A projector as a task: works until it is cancelled."""
+    connection: psycopg.AsyncConnection[Any] | None = None
+    try:
+        while True:
+            try:
+                if mirror.accesses.due:
+                    await store.drive(mirror.flush())
+                await store.drive(sweep(mirror))
+                if connection is None:
+                    connection = await database.alistening()
+                    await connection.execute(f"LISTEN {CHANNEL}")
+                async for _ in connection.notifies(timeout=POLL_SECONDS, stop_after=1):
+                    pass
+            except (OmoideError, psycopg.Error) as error:
+                _log.debug("a projector waits (%s)", type(error).__name__)
+                if connection is not None:
+                    await connection.close()
+                    connection = None
+                await asyncio.sleep(POLL_SECONDS)
+    finally:
+        if connection is not None:
+            await connection.close()

@@ -1,0 +1,190 @@
+"""Rebuilding partitions of the store from their rows, while they are read and written.
+
+    claim ──▶ BeginRestore ──▶ rows by key, a page a transaction ──▶ LoadRows   (beside the partition)
+                           ──▶ edges ──▶ what was committed meanwhile, from the outbox ──▶ Adopt
+
+The claim keeps the outbox from forgetting, so that every commit since is found there: a page may show a row
+earlier or later than another page, and replaying the entries since the claim brings all to one state.
+`Adopt` swaps the copy in; it is refused when the store shows a later commit than the copy, and tried again.
+Readers see the old partition, or none, until then. Memory: one page.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from omoide.errors import OmoideError, StoreError
+from omoide.model.schema import Scope
+from omoide.ops.request import Adopt, Apply, BeginRestore, Changes, LoadRows
+from omoide.stores.postgres.columns import escaped, unescaped
+from omoide.stores.postgres.ledger import edges_of
+from omoide.stores.postgres.outbox import drain, pending
+from omoide.stores.postgres.rows import row_columns, row_state
+from omoide.stores.postgres.session import Script, Step
+from omoide.stores.postgres.tables import Table, partition_name
+
+if TYPE_CHECKING:
+    from omoide.stores.postgres.mirror import Mirror, MirrorPlan
+    from omoide.stores.postgres.outbox import Pending
+
+__all__ = ["Progress", "rebuild"]
+
+Progress = Callable[[int, int], None]
+"""Told (records done, records in all)."""
+
+PAGE = 512
+LEASE = "60 seconds"
+MOST_SWAPS = 50
+
+
+def rebuild(mirror: Mirror, scope: Scope, progress: Progress | None = None) -> MirrorPlan[int]:
+    """Build a partition of the store anew from its rows; how many records it shows then.
+
+    Raises:
+        StoreError: another rebuild of the partition is under way, or took this one over.
+    """
+    from omoide.stores.postgres.mirror import Transaction
+
+    table = yield from mirror.table(scope.spec)
+    partition = partition_name(scope, mirror.namespace)
+    at = (escaped(scope.spec.name), partition)
+    token = secrets.token_hex(8)
+    claimed: tuple[int, int] | None = yield Transaction(_claim, (at, token))
+    if claimed is None:
+        return 0
+    seq, total = claimed
+    try:
+        yield BeginRestore(scope, token)
+        yield from _load(table, scope, partition, at, token, total, progress)
+        live = yield from _catch_up(table, scope, partition, at, token, seq)
+    except OmoideError:
+        yield Transaction(_release, (at, token))
+        raise
+    yield Transaction(_release, (at, token))
+    yield from drain(mirror, scope)
+    return live
+
+
+def _load(
+    table: Table,
+    scope: Scope,
+    partition: str,
+    at: tuple[str, str],
+    token: str,
+    total: int,
+    progress: Progress | None,
+) -> MirrorPlan[None]:
+    from omoide.stores.postgres.mirror import Transaction
+
+    after, done = 0, 0
+    while True:
+        rows, after = yield Transaction(_page, (table, scope, partition, at, token, after))
+        if not rows:
+            break
+        yield LoadRows(scope, token, rows)
+        done += len(rows)
+        if progress is not None:
+            progress(done, max(done, total))
+    if not scope.spec.graph:
+        return
+    last = ""
+    while True:
+        edges, last = yield Transaction(_edge_page, (at, token, last))
+        if not last:
+            return
+        yield Apply(scope, 0, 0, Changes(edges=edges), token=token)
+
+
+def _catch_up(
+    table: Table, scope: Scope, partition: str, at: tuple[str, str], token: str, seq: int
+) -> MirrorPlan[int]:
+    """Bring the copy up to the last commit and swap it in."""
+    from omoide.stores.postgres.mirror import Transaction
+
+    for _ in range(MOST_SWAPS):
+        while True:
+            yield Transaction(_renew, (at, token))
+            found: Pending | None = yield Transaction(pending, (table, scope, partition, seq))
+            if found is None:
+                break
+            if found.changes.drops:
+                raise StoreError("the partition was erased while it was rebuilt")
+            yield Apply(scope, found.first, found.last, found.changes, token=token)
+            seq = found.last
+            if not found.left:
+                break
+        counters: tuple[tuple[str, int], ...] = yield Transaction(_counters, (at,))
+        live: int = yield Adopt(scope, token, seq, counters)
+        if live >= 0:
+            return live
+    raise StoreError("the partition changed faster than it could be rebuilt", hint="start it again")
+
+
+def _claim(at: tuple[str, str], token: str) -> Script[tuple[int, int] | None]:
+    rows = yield Step(
+        "UPDATE omoide_partitions SET rebuild = %s, kept_until = now() + %s::interval"
+        " WHERE model = %s AND partition = %s AND (kept_until IS NULL OR kept_until < now())"
+        " RETURNING seq, records",
+        (token, LEASE, *at),
+    )
+    if rows:
+        return int(rows[0][0]), int(rows[0][1])
+    there = yield Step("SELECT FROM omoide_partitions WHERE model = %s AND partition = %s", at)
+    if there:
+        raise StoreError("a rebuild of this partition is under way", hint="try again when it is done")
+    return None
+
+
+def _renew(at: tuple[str, str], token: str) -> Script[None]:
+    rows = yield Step(
+        "UPDATE omoide_partitions SET kept_until = now() + %s::interval"
+        " WHERE model = %s AND partition = %s AND rebuild = %s AND kept_until > now() RETURNING 1",
+        (LEASE, *at, token),
+    )
+    if not rows:
+        raise StoreError("this rebuild was given up or taken over", hint="start it again")
+
+
+def _release(at: tuple[str, str], token: str) -> Script[None]:
+    yield Step(
+        "UPDATE omoide_partitions SET kept_until = NULL, rebuild = NULL"
+        " WHERE model = %s AND partition = %s AND rebuild = %s",
+        (*at, token),
+    )
+
+
+def _page(
+    table: Table, scope: Scope, partition: str, at: tuple[str, str], token: str, after: int
+) -> Script[tuple[tuple[Any, ...], int]]:
+    """The next rows in order of writing, and the last one's place."""
+    yield from _renew(at, token)
+    rows = yield Step(
+        table.statement(
+            "SELECT {columns} FROM {table} WHERE _partition = %s AND _row > %s ORDER BY _row LIMIT %s",
+            columns=table.list_of(row_columns(table)),
+        ),
+        (partition, after, PAGE),
+    )
+    return tuple(row_state(table, scope, row) for row in rows), int(rows[-1][1]) if rows else after
+
+
+def _edge_page(at: tuple[str, str], token: str, after: str) -> Script[tuple[Any, str]]:
+    """All edges of the next records that have any, by id, and the last id ("" at the end)."""
+    yield from _renew(at, token)
+    rows = yield Step(
+        "SELECT id FROM ("
+        "(SELECT DISTINCT first AS id FROM omoide_edges WHERE model = %s AND partition = %s AND first > %s"
+        " ORDER BY first LIMIT %s) UNION "
+        "(SELECT DISTINCT second FROM omoide_edges WHERE model = %s AND partition = %s AND second > %s"
+        ' ORDER BY second LIMIT %s)) AS found ORDER BY id COLLATE "C" LIMIT %s',
+        (*at, after, PAGE, *at, after, PAGE, PAGE),
+    )
+    edges = yield from edges_of(at, [unescaped(id) for (id,) in rows])
+    return edges, rows[-1][0] if rows else ""
+
+
+def _counters(at: tuple[str, str]) -> Script[tuple[tuple[str, int], ...]]:
+    rows = yield Step("SELECT name, value FROM omoide_counters WHERE model = %s AND partition = %s", at)
+    return tuple((unescaped(name), int(value)) for name, value in rows)

@@ -1,0 +1,98 @@
+"""Setting what authoritative rows say: calls that decide nothing (`lua/lib/mirrored.lua`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omoide.errors import StoreError
+from omoide.ops.request import Adopt, Applied, Apply, BeginRestore, Changes, LoadRows, RowState
+from omoide.stores.redis.cache import Cache
+from omoide.stores.redis.calls import Call, Handler, answer
+from omoide.stores.redis.codec import pack_plan, rate, shape
+from omoide.stores.redis.exchange import Argument, Command
+from omoide.stores.redis.keys import Keys
+
+_STATISTICS = ("alpha", "beta", "up", "down", "accesses", "accessed")
+
+
+class Mirrored:
+    """Turns the requests of a mirror into calls."""
+
+    def __init__(self, keys: Keys, cache: Cache) -> None:
+        self.keys = keys
+        self.cache = cache
+
+    def apply(self, request: Apply) -> Handler[int]:
+        """Cost: one round trip, O(distinct terms of the records)."""
+        spec, changes = request.scope.spec, request.changes
+        plan = {
+            **shape(spec),
+            "rate": rate(spec),
+            "interval": spec.ttl is not None,
+            "first": request.first,
+            "last": request.last,
+            "begins": request.begins,
+            "drops": changes.drops,
+            "token": request.token or False,
+            "rows": [_row(row) for row in changes.rows],
+            "states": [_state(row) for row in changes.states],
+            "erased": changes.erased,
+            "edges": [[id, *(part for edge in edges for part in edge)] for id, edges in changes.edges],
+            "counters": [[name, str(value)] for name, value in changes.counters],
+        }
+        head = self.keys.head(request.scope)
+        arguments = [part for row in changes.rows for part in (row.operations, row.footprint, row.body)]
+        args: tuple[Argument, ...] = (pack_plan(plan), *arguments)
+        return int((yield from answer(Call("apply", head, args, safe=True))))
+
+    def applied(self, request: Applied) -> Handler[int | None]:
+        """Cost: one round trip, O(1)."""
+        head = self.keys.head(request.scope)
+        (found,) = yield [Command((b"HGET", head, b"seq"), head, idempotent=True)]
+        if isinstance(found, Exception):
+            raise found
+        return None if found is None else int(found)
+
+    def begin(self, request: BeginRestore) -> Handler[None]:
+        """Cost: one round trip."""
+        spec = request.scope.spec
+        plan = {**shape(spec), "rate": rate(spec), "token": request.token}
+        yield from answer(Call("restore", self.keys.head(request.scope), (pack_plan(plan),), safe=True))
+
+    def load(self, request: LoadRows) -> Handler[None]:
+        """Cost: one round trip."""
+        applied = yield from self.apply(
+            Apply(request.scope, 0, 0, Changes(request.rows), token=request.token)
+        )
+        if applied == -1:
+            raise StoreError("this rebuild was given up or taken over", hint="start it again")
+
+    def adopt(self, request: Adopt) -> Handler[int]:
+        """Cost: one round trip, O(1)."""
+        head = self.keys.head(request.scope)
+        counters = [[name, str(value)] for name, value in request.counters]
+        plan = {"token": request.token, "last": request.last, "counters": counters}
+        live = yield from answer(Call("adopt", head, (pack_plan(plan),)))
+        if live == -1:
+            raise StoreError("this rebuild was given up or taken over", hint="start it again")
+        with self.cache.lock:
+            self.cache.forget(head)
+        return int(live)
+
+
+def _row(row: RowState) -> dict[str, Any]:
+    return {
+        **_state(row),
+        "codes": row.codes,
+        "length": row.length,
+        "flags": row.flags,
+        "version": row.version,
+        "time": row.time_ms,
+        "importance": row.importance,
+        **({} if row.expires_ms is None else {"expires": row.expires_ms}),
+    }
+
+
+def _state(row: RowState) -> dict[str, Any]:
+    statistics = dict(zip(_STATISTICS, row.statistics, strict=True)) if row.statistics else {}
+    return {"id": row.id, "confidence": row.confidence, "order": row.order, **statistics}
