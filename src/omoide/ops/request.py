@@ -631,7 +631,10 @@ class LoadRows(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class Adopt(Request[int]):
-    """Put a rebuild in the partition's place, at commit `last`, with these counters; the live records."""
+    """Put a rebuild in the partition's place, at commit `last`, with these counters.
+
+    The reply is the live records; -1: the partition shows a later commit, and nothing was done.
+    """
 
     scope: Scope
     token: str
@@ -648,3 +651,19 @@ class Restore(Request[int]):
 
     scope: Scope
     progress: Callable[[int, int], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edges(Request["tuple[dict[str, float], ...]"]):
+    """All edges of at most 512 records: other id -> weight, in the order asked."""
+
+    scope: Scope
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnIds(Request["tuple[str, ...] | None"]):
+    """The ids a turn was given, whether or not their records are still there; None for no such turn."""
+
+    scope: Scope
+    turn: str

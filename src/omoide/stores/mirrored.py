@@ -8,6 +8,7 @@ Nothing of PostgreSQL is imported before the first request about a mirrored mode
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -70,12 +71,14 @@ class MirroredStore:
 
     def _answer(self, step: Any, database: Database) -> Any:
         from omoide.stores.postgres import tables
-        from omoide.stores.postgres.mirror import Prepare, Transaction
+        from omoide.stores.postgres.mirror import Pause, Prepare, Transaction
 
         if isinstance(step, Transaction):
             return database.run(step.script, *step.args)
         if isinstance(step, Prepare):
             return tables.prepare(database, step.spec)
+        if isinstance(step, Pause):
+            return time.sleep(step.seconds)
         return self.store.execute(step)
 
 
@@ -110,10 +113,14 @@ class AsyncMirroredStore:
 
     async def _answer(self, step: Any, database: Database) -> Any:
         from omoide.stores.postgres import tables
-        from omoide.stores.postgres.mirror import Prepare, Transaction
+        from omoide.stores.postgres.mirror import Pause, Prepare, Transaction
 
         if isinstance(step, Transaction):
             return await database.arun(step.script, *step.args)
         if isinstance(step, Prepare):
             return await tables.aprepare(database, step.spec)
+        if isinstance(step, Pause):
+            import asyncio
+
+            return await asyncio.sleep(step.seconds)
         return await self.store.execute(step)

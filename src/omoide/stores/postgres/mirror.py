@@ -35,7 +35,7 @@ from omoide.stores.postgres.ledger import Committed, Ledger
 from omoide.stores.postgres.session import Script, Step
 from omoide.stores.postgres.tables import Table, partition_name
 
-__all__ = ["Mirror", "MirrorPlan", "Prepare", "Transaction"]
+__all__ = ["Mirror", "MirrorPlan", "Pause", "Prepare", "Transaction"]
 
 R = TypeVar("R")
 CHANNEL = "omoide_outbox"
@@ -62,7 +62,14 @@ class Prepare:
     spec: ModelSpec
 
 
-MirrorPlan: TypeAlias = Generator["Transaction | Prepare | Request[Any]", Any, R]
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait so many seconds."""
+
+    seconds: float
+
+
+MirrorPlan: TypeAlias = Generator["Transaction | Prepare | Pause | Request[Any]", Any, R]
 
 
 class Mirror:
@@ -165,8 +172,7 @@ class Mirror:
         ids: Sequence[str] | None = None
         if request.turn is not None:
             try:
-                records = yield ask.ReadTurn(request.scope, request.turn)
-                ids = [record.id for record in records or ()]
+                ids = (yield ask.TurnIds(request.scope, request.turn)) or ()
             except StoreUnavailableError:
                 if any(not item.id for item in request.evidence):
                     raise

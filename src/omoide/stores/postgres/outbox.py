@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from omoide.errors import CorruptRecordError, ModelError
+from omoide.errors import CorruptRecordError
 from omoide.model import registry
 from omoide.model.instance import Instance
 from omoide.model.schema import Scope
@@ -32,6 +32,7 @@ __all__ = ["LOST", "Pending", "changes_of", "drain", "pending", "scope_named", "
 
 ENTRIES = 64
 RECORDS = 256
+MOST_LOOKS = 3
 LOST = -1
 """What `drain` returns of a partition that only a rebuild can bring back."""
 
@@ -54,35 +55,43 @@ def drain(mirror: Mirror, scope: Scope, *, until: int | None = None) -> MirrorPl
         until: Enough when this commit is shown.
     Returns:
         int: LOST when the store lacks commits that are not in the outbox any more, or is damaged.
+    Raises:
+        ModelError: the store's indexes are of another shape than the class; only a rebuild makes them anew.
     """
     from omoide.stores.postgres.mirror import Transaction
 
     table = yield from mirror.table(scope.spec)
     partition = partition_name(scope, mirror.namespace)
     applied: int | None = yield Applied(scope)
-    shown = applied or 0
-    while True:
+    shown, stuck = applied or 0, 0
+    while until is None or shown < until:
         found: Pending | None = yield Transaction(pending, (table, scope, partition, shown))
-        if found is None:
+        if found is None and until is None:
             break
-        follows = found.begins or found.changes.drops or (applied is not None and found.first == applied + 1)
-        if not follows:
+        if found is not None and _follows(found, applied):
+            try:
+                applied = yield Apply(scope, found.first, found.last, found.changes, found.begins)
+            except CorruptRecordError:
+                return LOST
+            if applied >= found.last:
+                shown = max(shown, found.last)
+                applied = None if found.changes.drops else applied
+                continue
+        # Others work here too: they may have shown, and had forgotten, what was about to be done.
+        now: int | None = yield Applied(scope)
+        if now == applied and (stuck := stuck + 1) == MOST_LOOKS:
             return LOST
-        try:
-            now: int = yield Apply(scope, found.first, found.last, found.changes, found.begins)
-        except (ModelError, CorruptRecordError):
-            return LOST
-        if now < found.last:
-            return LOST
-        applied = None if found.changes.drops else now
-        shown = max(shown, found.last)
-        if until is not None and shown >= until:
-            break
+        applied, shown = now, max(shown, now or 0)
     if shown:
         mirror.shown(scope, partition, shown)
         if until is None:
             yield Transaction(_forget, (escaped(scope.spec.name), partition, shown))
     return shown
+
+
+def _follows(found: Pending, applied: int | None) -> bool:
+    """Whether entries can be applied to what the store shows."""
+    return found.begins or found.changes.drops or (applied is not None and found.first == applied + 1)
 
 
 def pending(table: Table, scope: Scope, partition: str, after: int) -> Script[Pending | None]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from omoide.errors import OmoideError, StoreError
+from omoide.errors import ModelError, OmoideError, StoreError
 from omoide.stores.postgres.mirror import CHANNEL, Mirror, MirrorPlan, Transaction
 from omoide.stores.postgres.outbox import LOST, drain, scope_named, waiting
 from omoide.stores.postgres.rebuild import rebuild
@@ -32,6 +32,7 @@ __all__ = ["Projector", "Swept", "arun", "sweep"]
 
 POLL_SECONDS = 1.0
 _log = logging.getLogger("omoide")
+_told: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,11 @@ def sweep(mirror: Mirror) -> MirrorPlan[Swept]:
                 rebuilt += 1
             else:
                 caught_up += 1
+        except ModelError as error:
+            left += 1
+            if model not in _told:
+                _told.add(model)
+                _log.warning("%s: the store is not kept up to date: %s (%s)", model, error, error.hint)
         except StoreError as error:
             left += 1
             _log.debug("%s: a partition is left for later (%s)", model, type(error).__name__)

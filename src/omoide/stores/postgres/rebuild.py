@@ -37,6 +37,8 @@ Progress = Callable[[int, int], None]
 PAGE = 512
 LEASE = "60 seconds"
 MOST_SWAPS = 50
+WAIT_SECONDS = 120.0
+PAUSE_SECONDS = 0.05
 
 
 def rebuild(mirror: Mirror, scope: Scope, progress: Progress | None = None) -> MirrorPlan[int]:
@@ -51,10 +53,9 @@ def rebuild(mirror: Mirror, scope: Scope, progress: Progress | None = None) -> M
     partition = partition_name(scope, mirror.namespace)
     at = (escaped(scope.spec.name), partition)
     token = secrets.token_hex(8)
-    claimed: tuple[int, int] | None = yield Transaction(_claim, (at, token))
-    if claimed is None:
+    seq, total = yield from _claimed(at, token)
+    if not seq:
         return 0
-    seq, total = claimed
     try:
         yield BeginRestore(scope, token)
         yield from _load(table, scope, partition, at, token, total, progress)
@@ -65,6 +66,23 @@ def rebuild(mirror: Mirror, scope: Scope, progress: Progress | None = None) -> M
     yield Transaction(_release, (at, token))
     yield from drain(mirror, scope)
     return live
+
+
+def _claimed(at: tuple[str, str], token: str) -> MirrorPlan[tuple[int, int]]:
+    """The commit a rebuild starts from, and the records there are; (0, 0) for no partition.
+
+    Another rebuild that is under way is waited for: it may have begun too early to show what is asked.
+    """
+    from omoide.stores.postgres.mirror import Pause, Transaction
+
+    for _ in range(round(WAIT_SECONDS / PAUSE_SECONDS)):
+        found: tuple[int, int] | None = yield Transaction(_claim, (at, token))
+        if found is None:
+            return 0, 0
+        if found[0] >= 0:
+            return found
+        yield Pause(PAUSE_SECONDS)
+    raise StoreError("another rebuild of this partition is under way", hint="try again when it is done")
 
 
 def _load(
@@ -131,10 +149,8 @@ def _claim(at: tuple[str, str], token: str) -> Script[tuple[int, int] | None]:
     )
     if rows:
         return int(rows[0][0]), int(rows[0][1])
-    there = yield Step("SELECT FROM omoide_partitions WHERE model = %s AND partition = %s", at)
-    if there:
-        raise StoreError("a rebuild of this partition is under way", hint="try again when it is done")
-    return None
+    there = yield Step("SELECT 1 FROM omoide_partitions WHERE model = %s AND partition = %s", at)
+    return (-1, 0) if there else None
 
 
 def _renew(at: tuple[str, str], token: str) -> Script[None]:

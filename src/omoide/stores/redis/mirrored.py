@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from omoide.errors import StoreError
-from omoide.ops.request import Adopt, Applied, Apply, BeginRestore, Changes, LoadRows, RowState
+from omoide.errors import CorruptRecordError, StoreError
+from omoide.ops.request import (
+    Adopt,
+    Applied,
+    Apply,
+    BeginRestore,
+    Changes,
+    Edges,
+    LoadRows,
+    RowState,
+    TurnIds,
+)
 from omoide.stores.redis.cache import Cache
-from omoide.stores.redis.calls import Call, Handler, answer
-from omoide.stores.redis.codec import pack_plan, rate, shape
+from omoide.stores.redis.calls import Call, Handler, answer, failure
+from omoide.stores.redis.codec import UNREADABLE, pack_plan, rate, shape, unpack_reply
 from omoide.stores.redis.exchange import Argument, Command
 from omoide.stores.redis.keys import Keys
 
@@ -49,9 +59,39 @@ class Mirrored:
         """Cost: one round trip, O(1)."""
         head = self.keys.head(request.scope)
         (found,) = yield [Command((b"HGET", head, b"seq"), head, idempotent=True)]
-        if isinstance(found, Exception):
-            raise found
+        error = failure(found, Call("apply", head))
+        if error is not None:
+            raise error
         return None if found is None else int(found)
+
+    def edges(self, request: Edges) -> Handler[tuple[dict[str, float], ...]]:
+        """Cost: one round trip, O(edges)."""
+        call = Call("edges", self.keys.head(request.scope), (pack_plan(list(request.ids)),))
+        lists = yield from answer(call)
+        return tuple(
+            {other.decode(): float(weight) for other, weight in zip(found[::2], found[1::2], strict=True)}
+            for found in lists
+        )
+
+    def turn_ids(self, request: TurnIds) -> Handler[tuple[str, ...] | None]:
+        """Cost: one round trip, O(1)."""
+        head = self.keys.head(request.scope)
+        replies = yield [
+            Command((b"HGET", head[:-1] + b"i", request.turn), head, idempotent=True),
+            Command((b"TIME",), head, idempotent=True),
+        ]
+        for reply in replies:
+            error = failure(reply, Call("turn", head))
+            if error is not None:
+                raise error
+        data, (seconds, _) = replies
+        if data is None:
+            return None
+        try:
+            till = int.from_bytes(data[:8], "little", signed=True)
+            return None if till <= int(seconds) * 1000 else tuple(unpack_reply(data[8:]))
+        except UNREADABLE:
+            raise CorruptRecordError("a turn is not what was written") from None
 
     def begin(self, request: BeginRestore) -> Handler[None]:
         """Cost: one round trip."""
@@ -75,6 +115,8 @@ class Mirrored:
         live = yield from answer(Call("adopt", head, (pack_plan(plan),)))
         if live == -1:
             raise StoreError("this rebuild was given up or taken over", hint="start it again")
+        if live == -2:
+            return -1
         with self.cache.lock:
             self.cache.forget(head)
         return int(live)

@@ -83,6 +83,8 @@ class Binding:
             ask.BeginRestore: mirrored.begin,
             ask.LoadRows: mirrored.load,
             ask.Adopt: mirrored.adopt,
+            ask.Edges: mirrored.edges,
+            ask.TurnIds: mirrored.turn_ids,
         }
 
     def handle(self, request: Request[R]) -> Handler[R]:

@@ -1,0 +1,172 @@
+"""Comparing a partition of the store with its rows: counts, and a checksum over all that both know.
+
+    rows of PostgreSQL ──▶ digest of each record ──▶ sum ─┐
+    records of the store ──▶ digest of each ───────▶ sum ─┴─▶ equal, or not
+
+The digest covers values, version, time, importance, evidence, accesses, expiry, place in the decay order and
+edges. The sum does not depend on the order, and is taken modulo 2^128.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from omoide.model.schema import ModelSpec, Scope
+from omoide.ops.request import Applied, Edges, Page, PageReply, ReadCounters, Record
+from omoide.stores.postgres.columns import escaped, unescaped
+from omoide.stores.postgres.ledger import edges_of
+from omoide.stores.postgres.rows import Known, read_row, row_columns
+from omoide.stores.postgres.session import Script, Step
+from omoide.stores.postgres.tables import Table, partition_name
+
+if TYPE_CHECKING:
+    from omoide.stores.postgres.mirror import Mirror, MirrorPlan
+
+__all__ = ["Comparison", "compare"]
+
+PAGE = 500
+TRIES = 3
+_BOUND = 2**128
+_pack = msgspec.msgpack.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One partition on both sides: records, and the sum of their digests as hex digits.
+
+    `behind`: commits that the store does not show yet; -1 when it has no such partition.
+    `counters`: the counters are equal.
+    """
+
+    rows: int
+    records: int
+    rows_sum: str
+    records_sum: str
+    behind: int
+    counters: bool
+
+    @property
+    def equal(self) -> bool:
+        """Both sides say the same."""
+        same = self.rows_sum == self.records_sum and self.rows == self.records
+        return same and self.counters and self.behind in (0, -1 if not self.rows else 0)
+
+
+def compare(mirror: Mirror, scope: Scope) -> MirrorPlan[Comparison]:
+    """Compare one partition; again, up to three times, when something was written meanwhile.
+
+    Cost: all bytes of the partition on both sides.
+    """
+    from omoide.stores.postgres.mirror import Transaction
+
+    table = yield from mirror.table(scope.spec)
+    partition = partition_name(scope, mirror.namespace)
+    at = (escaped(scope.spec.name), partition)
+    for attempt in range(TRIES):
+        before, now_ms = yield Transaction(_seq, (at,))
+        rows, rows_sum = yield from _sum_rows(table, scope, partition, at, now_ms)
+        records, records_sum = yield from _sum_records(scope)
+        counters: dict[str, int] = yield Transaction(_counters, (at,))
+        held: dict[str, int] = yield ReadCounters(scope)
+        applied: int | None = yield Applied(scope)
+        after, _ = yield Transaction(_seq, (at,))
+        if before == after or attempt == TRIES - 1:
+            break
+    behind = -1 if applied is None else max(0, (after or 0) - applied)
+    same = {name: value for name, value in counters.items() if value} == {
+        name: value for name, value in held.items() if value
+    }
+    return Comparison(rows, records, f"{rows_sum:032x}", f"{records_sum:032x}", behind, same)
+
+
+def _sum_rows(
+    table: Table, scope: Scope, partition: str, at: tuple[str, str], now_ms: int
+) -> MirrorPlan[tuple[int, int]]:
+    from omoide.stores.postgres.mirror import Transaction
+
+    number = total = after = 0
+    while True:
+        found, after = yield Transaction(_rows, (table, scope, partition, at, after))
+        if not found:
+            return number, total
+        for id, known, values, edges in found:
+            if not known.expired(now_ms):
+                number += 1
+                total = (total + _digest(_told_by_row(scope.spec, id, known, values), edges)) % _BOUND
+
+
+def _sum_records(scope: Scope) -> MirrorPlan[tuple[int, int]]:
+    number = total = 0
+    cursor = ""
+    while True:
+        page: PageReply = yield Page(scope, cursor, PAGE)
+        edges: tuple[Mapping[str, float], ...] = ({},) * len(page.records)
+        if scope.spec.graph and page.records:
+            edges = yield Edges(scope, tuple(record.id for record in page.records))
+        for record, own in zip(page.records, edges, strict=True):
+            number += 1
+            total = (total + _digest(_told_by_record(record), own)) % _BOUND
+        cursor = page.cursor
+        if not cursor:
+            return number, total
+
+
+def _told_by_record(record: Record) -> tuple[Any, ...]:
+    return (
+        *(record.id, dict(sorted(record.values.items())), record.version, record.time_ms, record.importance),
+        *(record.confidence, record.corroborations, record.contradictions),
+        *(record.access_count, record.accessed_ms, record.expires_ms, record.order),
+    )
+
+
+def _told_by_row(spec: ModelSpec, id: str, known: Known, values: dict[str, Any]) -> tuple[Any, ...]:
+    confidence = 1.0 if spec.certainty is None else spec.certainty.initial
+    if known.alpha is not None and known.beta is not None:
+        confidence = known.alpha / (known.alpha + known.beta)
+    return (
+        *(id, values, known.version, known.time_ms, known.base),
+        *(confidence, known.up, known.down),
+        *(known.accesses, known.accessed_ms, known.expires_ms or 0, known.order),
+    )
+
+
+def _digest(told: tuple[Any, ...], edges: Mapping[str, float]) -> int:
+    data = _pack((told, sorted(edges.items())))
+    return int.from_bytes(hashlib.blake2b(data, digest_size=16).digest(), "little")
+
+
+def _rows(
+    table: Table, scope: Scope, partition: str, at: tuple[str, str], after: int
+) -> Script[tuple[list[Any], int]]:
+    rows = yield Step(
+        table.statement(
+            "SELECT {columns} FROM {table} WHERE _partition = %s AND _row > %s ORDER BY _row LIMIT %s",
+            columns=table.list_of(row_columns(table)),
+        ),
+        (partition, after, PAGE),
+    )
+    found = [read_row(table, scope, row)[:3] for row in rows]
+    edges: Any = ()
+    if scope.spec.graph:
+        edges = yield from edges_of(at, [id for id, _, _ in found])
+    held = {id: dict(own) for id, own in edges}
+    return [(*one, held.get(one[0], {})) for one in found], int(rows[-1][1]) if rows else after
+
+
+def _seq(at: tuple[str, str]) -> Script[tuple[int | None, int]]:
+    rows = yield Step(
+        "SELECT (SELECT seq FROM omoide_partitions WHERE model = %s AND partition = %s AND begun),"
+        " (extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+        at,
+    )
+    return rows[0][0], rows[0][1]
+
+
+def _counters(at: tuple[str, str]) -> Script[dict[str, int]]:
+    rows = yield Step("SELECT name, value FROM omoide_counters WHERE model = %s AND partition = %s", at)
+    return {unescaped(name): int(value) for name, value in rows}

@@ -1,0 +1,35 @@
+"""A store with PostgreSQL behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import omoide
+from omoide.connection import Connection
+from omoide.model.schema import Scope
+from omoide.stores.postgres.compare import Comparison, compare
+from omoide.testing import PostgresServer, ValkeyServer
+
+
+@pytest.fixture
+def mirrored(valkey_server: ValkeyServer, postgres_url: str) -> Iterator[Connection]:
+    """The default connection of the test: an emptied store, and the module's database."""
+    valkey_server.start()
+    valkey_server.flush()
+    with omoide.connect(valkey_server.url, postgres=postgres_url) as connection:
+        yield connection
+
+
+def compared(connection: Connection, scope: Scope) -> Comparison:
+    """Both sides of a partition."""
+    found: Comparison = connection.store.drive(compare(connection.mirror, scope))  # type: ignore[attr-defined]
+    return found
+
+
+def outbox(server: PostgresServer, url: str) -> int:
+    """Entries that wait."""
+    database = url.partition("@/")[2].partition("?")[0]
+    (row,) = server.execute("SELECT count(*) FROM omoide_outbox", database)
+    return int(str(row[0]))
