@@ -79,7 +79,7 @@ class History:
         self.store, self.connection = connection.store, connection
         self.random = random.Random(seed)
         self.scopes = [Scope(spec_of(model), ("ada",)) for model in (PlainTale, MirroredTale)]
-        self.turns = 0
+        self.turns = self.made = 0
 
     def both(self, make: Any) -> Any:
         """The answer to one request, which has to be the same for both."""
@@ -151,6 +151,8 @@ class History:
         self.both(lambda scope: ask.Increment(scope, "own", delta))
 
     def _puts(self) -> tuple[ask.Put, ask.Put]:
+        """One write for each; no two importances are equal, so that no clock decides who is evicted."""
+        self.made += 1
         values = {
             "tale_id": self.random.choice(IDS),
             "agent_id": "ada",
@@ -159,7 +161,7 @@ class History:
                 + [name for name in NAMES if self.random.random() < 0.2]
             ),
             "key": self.random.choice([None, None, "k1", "k2", "nul \0 byte"]),
-            "importance": self.random.choice([0.0, 0.25, 0.5, 1.0]),
+            "importance": self.random.choice([0.0, 0.25, 0.5, 1.0]) + self.made / 1024,
             "tags": {tag for tag in ("red", "a\0b") if self.random.random() < 0.3},
             "session_id": self.random.choice([None, "s1", "s2"]),
             "author": self.random.choice([None, "Mel"]),

@@ -45,6 +45,7 @@ NAMES = [
     "NotFoundError",
     "OmoideError",
     "PolicyError",
+    "PostgresMirror",
     "QueryError",
     "RankWeights",
     "RuleError",

@@ -25,7 +25,7 @@ local function set_record(Q, H, plan, record, at)
   record.operation = string.sub(operations, 1, 8)
   local old = call('HGET', Q.m, record.id)
   local row = put(Q, H, record, foot, foot_bytes, body, {
-    version = record.version, statistics = packed_statistics(record), order = record.order, expires = record.expires,
+    version = record.version, statistics = packed_statistics(record),
     evicted = unpack_bytes('<I2', operations, 9), earlier = string.sub(operations, 11), copied = true, old = old,
   }, 0)
   if old then

@@ -1,8 +1,7 @@
 -- put: give a record its row and write every index entry of it
 -- Include: head erase statistics
 --
--- `carry` says what an update keeps of the row it replaces: version, time, confidence, statistics, touch (or the very order),
--- earlier operations.
+-- `carry` says what an update keeps of the row it replaces: version, time, confidence, statistics, touch, earlier operations.
 
 -- The base score is the importance column (f32). Without a decay field the order is that of touching.
 local function decay_order(rate, base, touched)
@@ -36,7 +35,7 @@ local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   hset(Q.r, row, body, false)
   hset(Q.f, row, footprint_bytes(plan.operation, carry.evicted or 0, carry.earlier, foot_bytes), false)
   if #foot.terms > 0 then append_postings(Q, row, foot.terms, plan.codes) end
-  local order = carry.order or plan.order or decay_order(plan.rate, plan.importance, carry.touched or now / 1000)
+  local order = plan.order or decay_order(plan.rate, plan.importance, carry.touched or now / 1000)
   zadd(Q.d, string.format('%.17g', order), row, false)
   local statistics = carry.statistics or plan.statistics
   if statistics then hset(Q.c, row, statistics, false) end

@@ -20,7 +20,7 @@ from psycopg import sql
 from omoide.core.associations import ENTITY_WEIGHT, MOST_NAMED, Graph
 from omoide.core.confidence import Beta, update
 from omoide.model.schema import Scope
-from omoide.ops.request import Changes, Evidence, Observe, ObserveReply, Put, PutReply, RowState
+from omoide.ops.request import Changes, Evidence, Kept, Observe, ObserveReply, Put, PutReply, RowState
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.rows import (
     KNOWN,
@@ -138,13 +138,13 @@ class Ledger:
         if old is not None and old.expired(self.now_ms):
             yield from self._erase([put.id])
             old = None
-        refused = _refusal(put, old) or (yield from self._clash(put))
+        refused = _refusal(put, old, self.now_ms) or (yield from self._clash(put))
         if refused is not None:
             return refused
         prepared = entries_of(put)
         known = self._next(put, prepared, old, operation)
         entities = _entities(prepared.entries) if self.spec.graph else ()
-        yield from self._relink(put.id, old, entities, known.row)
+        yield from self._relink(put, old, entities, known.row)
         yield from self._store(put, prepared, known, new=old is None)
         evicted = yield from self._evict(put)
         if evicted:
@@ -335,6 +335,8 @@ class Ledger:
             beta=prepared.beta,
             expires_ms=None if put.ttl_ms is None else self.now_ms + put.ttl_ms,
         )
+        if put.kept is not None:
+            _keep(known, put.kept)
         if old is not None:
             known.operations += old.operations[: 10 * (MOST_OPERATIONS - 1)]
             known.time_ms = old.time_ms if put.time_ms is None else put.time_ms
@@ -520,10 +522,13 @@ class Ledger:
             )
         self._linked.update(id for pair in graph.changed for id in pair)
 
-    def _relink(self, id: str, old: Known | None, entities: Sequence[str], row: int) -> Script[None]:
+    def _relink(self, put: Put, old: Known | None, entities: Sequence[str], row: int) -> Script[None]:
         """Link a record with those that name the same; its older edges stay where they are stronger."""
         if not self.spec.graph:
             return
+        id = put.id
+        if put.kept is not None:
+            yield from self._join(id, dict(put.kept.edges))
         if old is not None:
             yield Step(
                 "DELETE FROM omoide_entities WHERE model = %s AND partition = %s AND id = %s",
@@ -538,7 +543,7 @@ class Ledger:
             " AND name = wanted.name ORDER BY row DESC LIMIT %s) AS found ORDER BY wanted.at, found.row",
             (names, *self.at, MOST_NAMED),
         )
-        others = [unescaped(other) for _, other in rows]
+        others = [unescaped(other) for _, other in rows] if put.kept is None else []
         if others:
             graph = yield from self._graph([id, *dict.fromkeys(others)])
             before = graph.of(id)
@@ -555,6 +560,21 @@ class Ledger:
             " FROM unnest(%s::bytea[]) AS name ON CONFLICT DO NOTHING",
             (*self.at, row, escaped(id), names),
         )
+
+    def _join(self, id: str, edges: dict[str, float]) -> Script[None]:
+        """Give a record the edges it comes with, to those that are there."""
+        if not edges:
+            return
+        rows = yield Step(
+            self._sql("SELECT {id} FROM {table} WHERE _partition = %s AND {id} = ANY(%s)"),
+            (self.partition, [escaped(other) for other in edges]),
+        )
+        there = {unescaped(other) for (other,) in rows}
+        graph = yield from self._graph([id, *sorted(there)])
+        for other, weight in edges.items():
+            if other in there:
+                graph.add(id, other, weight)
+        yield from self._save(graph)
 
     def _edges_to_tell(self) -> Script[tuple[tuple[str, tuple[tuple[str, float], ...]], ...]]:
         """All edges of every record whose edges changed."""
@@ -600,6 +620,20 @@ def _entities(entries: Entries) -> tuple[str, ...]:
     return entries.entities
 
 
+def _keep(known: Known, kept: Kept) -> None:
+    """The state that a new record comes with."""
+    known.version = kept.version
+    if kept.order is not None:
+        known.order = kept.order
+    if kept.expires_ms:
+        known.expires_ms = kept.expires_ms
+    if kept.statistics is not None:
+        held = kept.statistics
+        known.alpha, known.beta = held.alpha, held.beta
+        known.up, known.down = held.corroborations, held.contradictions
+        known.accesses, known.accessed_ms = held.access_count, held.accessed_ms
+
+
 def _done_before(operations: bytes, operation: bytes) -> tuple[int, int] | None:
     """(how many writes ago this operation was done, what it evicted); None when it is new."""
     for at in range(0, len(operations), 10):
@@ -608,8 +642,8 @@ def _done_before(operations: bytes, operation: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _refusal(put: Put, old: Known | None) -> PutReply | None:
-    """What stands in the way: a lost race, a taken id, a record that was deleted."""
+def _refusal(put: Put, old: Known | None, now_ms: int) -> PutReply | None:
+    """What stands in the way: a lost race, a taken id, a record that was deleted, a deadline that is over."""
     version = 0 if old is None else old.version
     if put.expect_version is not None and put.expect_version != version:
         return PutReply("deleted" if old is None else "version", version)
@@ -617,6 +651,8 @@ def _refusal(put: Put, old: Known | None) -> PutReply | None:
         return PutReply("exists", version)
     if put.mode == "update" and old is None:
         return PutReply("deleted", 0)
+    if put.kept is not None and 0 < put.kept.expires_ms <= now_ms:
+        return PutReply("expired", 0)
     return None
 
 

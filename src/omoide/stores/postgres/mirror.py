@@ -354,7 +354,7 @@ def _is_nothing(reply: Any) -> bool:
     """Whether an answer could be that of a partition that is not there."""
     if isinstance(reply, ask.SearchReply):
         return reply.live == 0
-    if isinstance(reply, ask.PageReply):
+    if isinstance(reply, ask.PageReply | ask.DumpReply):
         return not reply.records and not reply.cursor
     if isinstance(reply, tuple):
         return not any(reply)

@@ -26,7 +26,7 @@ from omoide.ops.reindex import remade
 from omoide.ops.request import Put, Record, RowState
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.tables import SYSTEM, Table, values_of
-from omoide.stores.redis.codec import encode_put, identifier, statistics
+from omoide.stores.redis.codec import STATISTICS, encode_put, identifier, statistics
 
 __all__ = ["Entries", "Known", "entries_of", "order_of", "row_columns", "row_state"]
 
@@ -123,10 +123,7 @@ def entries_of(put: Put) -> Prepared:
     listed = footprint[len(identifier(put.id)) :]
     entries = Entries(tuple(plan["codes"]), plan["length"], plan["flags"], listed)
     given = statistics(put)
-    alpha = beta = None
-    if given and put.scope.spec.certainty is not None and put.confidence is not None:
-        alpha = put.confidence * put.scope.spec.certainty.prior_weight
-        beta = put.scope.spec.certainty.prior_weight - alpha
+    alpha, beta = STATISTICS.unpack(given)[:2] if given else (None, None)
     return Prepared(entries, body, plan["importance"], plan["confidence"], alpha, beta)
 
 
