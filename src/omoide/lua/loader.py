@@ -28,7 +28,6 @@ READ_ONLY = frozenset(
         "column",
         "count",
         "dump",
-        "edges",
         "fetch",
         "get",
         "ids",

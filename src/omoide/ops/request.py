@@ -654,14 +654,6 @@ class Restore(Request[int]):
 
 
 @dataclass(frozen=True, slots=True)
-class Edges(Request["tuple[dict[str, float], ...]"]):
-    """All edges of at most 512 records: other id -> weight, in the order asked."""
-
-    scope: Scope
-    ids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class TurnIds(Request["tuple[str, ...] | None"]):
     """The ids a turn was given, whether or not their records are still there; None for no such turn."""
 

@@ -3,24 +3,22 @@
     rows of PostgreSQL ──▶ digest of each record ──▶ sum ─┐
     records of the store ──▶ digest of each ───────▶ sum ─┴─▶ equal, or not
 
-The digest covers values, version, time, importance, evidence, accesses, expiry, place in the decay order and
-edges. The sum does not depend on the order, and is taken modulo 2^128.
+The digest covers values, version, time, evidence, accesses, expiry and the place in the decay order; each
+edge has one of its own. The sum does not depend on the order, and is taken modulo 2^128.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from omoide.model.schema import ModelSpec, Scope
-from omoide.ops.request import Applied, Edges, Page, PageReply, ReadCounters, Record
+from omoide.model.schema import Scope
+from omoide.ops.request import Applied, Dump, DumpReply, ReadCounters
 from omoide.stores.postgres.columns import escaped, unescaped
-from omoide.stores.postgres.ledger import edges_of
-from omoide.stores.postgres.rows import Known, read_row, row_columns
+from omoide.stores.postgres.rows import read_row, row_columns
 from omoide.stores.postgres.session import Script, Step
 from omoide.stores.postgres.tables import Table, partition_name
 
@@ -91,58 +89,45 @@ def _sum_rows(
 
     number = total = after = 0
     while True:
-        found, after = yield Transaction(_rows, (table, scope, partition, at, after))
-        if not found:
-            return number, total
-        for id, known, values, edges in found:
+        found, after = yield Transaction(_rows, (table, scope, partition, after))
+        for id, known, values in found:
             if not known.expired(now_ms):
                 number += 1
-                total = (total + _digest(_told_by_row(scope.spec, id, known, values), edges)) % _BOUND
+                total += _digest(id, values, known.version, known.time_ms, known.statistics, known.order,
+                                 known.expires_ms or 0)  # fmt: skip
+        if not found:
+            break
+    last: tuple[str, str] = ("", "")
+    while scope.spec.graph:
+        edges, last = yield Transaction(_edges, (at, last))
+        total += sum(_digest(*edge) for edge in edges)
+        if not edges:
+            break
+    return number, total % _BOUND
 
 
 def _sum_records(scope: Scope) -> MirrorPlan[tuple[int, int]]:
     number = total = 0
     cursor = ""
     while True:
-        page: PageReply = yield Page(scope, cursor, PAGE)
-        edges: tuple[Mapping[str, float], ...] = ({},) * len(page.records)
-        if scope.spec.graph and page.records:
-            edges = yield Edges(scope, tuple(record.id for record in page.records))
-        for record, own in zip(page.records, edges, strict=True):
+        page: DumpReply = yield Dump(scope, cursor)
+        for record in page.records:
             number += 1
-            total = (total + _digest(_told_by_record(record), own)) % _BOUND
+            kept = record.kept
+            held = None if kept.statistics is None else astuple(kept.statistics)
+            values = dict(sorted(record.values.items()))
+            total += _digest(record.id, values, kept.version, kept.time_ms, held, kept.order, kept.expires_ms)
+            total += sum(_digest(*sorted((record.id, other)), weight) for other, weight in kept.edges)
         cursor = page.cursor
         if not cursor:
-            return number, total
+            return number, total % _BOUND
 
 
-def _told_by_record(record: Record) -> tuple[Any, ...]:
-    return (
-        *(record.id, dict(sorted(record.values.items())), record.version, record.time_ms, record.importance),
-        *(record.confidence, record.corroborations, record.contradictions),
-        *(record.access_count, record.accessed_ms, record.expires_ms, record.order),
-    )
+def _digest(*told: Any) -> int:
+    return int.from_bytes(hashlib.blake2b(_pack(told), digest_size=16).digest(), "little")
 
 
-def _told_by_row(spec: ModelSpec, id: str, known: Known, values: dict[str, Any]) -> tuple[Any, ...]:
-    confidence = 1.0 if spec.certainty is None else spec.certainty.initial
-    if known.alpha is not None and known.beta is not None:
-        confidence = known.alpha / (known.alpha + known.beta)
-    return (
-        *(id, values, known.version, known.time_ms, known.base),
-        *(confidence, known.up, known.down),
-        *(known.accesses, known.accessed_ms, known.expires_ms or 0, known.order),
-    )
-
-
-def _digest(told: tuple[Any, ...], edges: Mapping[str, float]) -> int:
-    data = _pack((told, sorted(edges.items())))
-    return int.from_bytes(hashlib.blake2b(data, digest_size=16).digest(), "little")
-
-
-def _rows(
-    table: Table, scope: Scope, partition: str, at: tuple[str, str], after: int
-) -> Script[tuple[list[Any], int]]:
+def _rows(table: Table, scope: Scope, partition: str, after: int) -> Script[tuple[list[Any], int]]:
     rows = yield Step(
         table.statement(
             "SELECT {columns} FROM {table} WHERE _partition = %s AND _row > %s ORDER BY _row LIMIT %s",
@@ -150,12 +135,19 @@ def _rows(
         ),
         (partition, after, PAGE),
     )
-    found = [read_row(table, scope, row)[:3] for row in rows]
-    edges: Any = ()
-    if scope.spec.graph:
-        edges = yield from edges_of(at, [id for id, _, _ in found])
-    held = {id: dict(own) for id, own in edges}
-    return [(*one, held.get(one[0], {})) for one in found], int(rows[-1][1]) if rows else after
+    return [read_row(table, scope, row)[:3] for row in rows], int(rows[-1][1]) if rows else after
+
+
+def _edges(
+    at: tuple[str, str], last: tuple[str, str]
+) -> Script[tuple[list[tuple[str, str, float]], tuple[str, str]]]:
+    rows = yield Step(
+        "SELECT first, second, weight FROM omoide_edges WHERE model = %s AND partition = %s"
+        " AND (first, second) > (%s, %s) ORDER BY first, second LIMIT %s",
+        (*at, *last, PAGE),
+    )
+    found = [(*sorted((unescaped(first), unescaped(second))), weight) for first, second, weight in rows]
+    return found, rows[-1][:2] if rows else last
 
 
 def _seq(at: tuple[str, str]) -> Script[tuple[int | None, int]]:

@@ -11,7 +11,6 @@ from omoide.ops.request import (
     Apply,
     BeginRestore,
     Changes,
-    Edges,
     LoadRows,
     RowState,
     TurnIds,
@@ -63,15 +62,6 @@ class Mirrored:
         if error is not None:
             raise error
         return None if found is None else int(found)
-
-    def edges(self, request: Edges) -> Handler[tuple[dict[str, float], ...]]:
-        """Cost: one round trip, O(edges)."""
-        call = Call("edges", self.keys.head(request.scope), (pack_plan(list(request.ids)),))
-        lists = yield from answer(call)
-        return tuple(
-            {other.decode(): float(weight) for other, weight in zip(found[::2], found[1::2], strict=True)}
-            for found in lists
-        )
 
     def turn_ids(self, request: TurnIds) -> Handler[tuple[str, ...] | None]:
         """Cost: one round trip, O(1)."""

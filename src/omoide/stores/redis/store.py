@@ -83,7 +83,6 @@ class Binding:
             ask.BeginRestore: mirrored.begin,
             ask.LoadRows: mirrored.load,
             ask.Adopt: mirrored.adopt,
-            ask.Edges: mirrored.edges,
             ask.TurnIds: mirrored.turn_ids,
         }
 
