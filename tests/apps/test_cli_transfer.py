@@ -9,6 +9,7 @@ import pytest
 from tests.apps.conftest import Cli
 
 from omoide.privacy.samples import Maker
+from omoide.testing import ValkeyServer
 
 TOKEN = "gh" + "p_" + Maker(23).body("an", 36)
 
@@ -88,13 +89,13 @@ def test_the_cap_is_lifted_on_request(cli: Cli, tmp_path: Path, monkeypatch: pyt
     assert cli("list", "--agent", "ada", "--json").data["total"] == 4
 
 
-def test_a_popoto_keyspace_is_named_by_its_url(cli: Cli, store_url: str) -> None:
+def test_a_popoto_keyspace_is_named_by_its_url(cli: Cli, store_url: str, valkey_server: ValkeyServer) -> None:
     told = cli("import", store_url, "--from", "popoto", "--json")
     assert told.code == 2
     assert "popoto has no records of 'DefaultMemory' there" in told.data["error"]["message"]
     import redis
 
-    client = redis.Redis(unix_socket_path=store_url.removeprefix("unix://"))
+    client = redis.Redis(unix_socket_path=str(valkey_server.socket_path))
     key = "DefaultMemory:ada:1"
     client.sadd("$Class:DefaultMemory", key)
     client.hset(key, mapping={"memory_id": b"\xa11", "agent_id": b"\xa3ada", "content": b"\xa2hi"})

@@ -10,11 +10,15 @@
 
 Each is started at first use and gone at the end of the session. Where there is no binary for
 the platform, tests that use one are skipped with that reason.
+
+`pytest --on-cluster` gives `valkey_server` and what comes from it a cluster of three primaries instead;
+tests that kill or stop the server are skipped then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 
@@ -41,10 +45,32 @@ def _need_binary() -> None:
         pytest.skip(str(error))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option above."""
+    parser.addoption("--on-cluster", action="store_true", help="run the tests of one server on a cluster")
+
+
+class _OneServer(ValkeyCluster):
+    """A cluster that tests take for a server, as far as they only send it commands."""
+
+    def start(self) -> None:
+        if not all(server.running for server in self.servers):
+            super().start()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        pytest.skip(f"needs a single server, for its {name}")
+
+
 @pytest.fixture(scope="session")
-def valkey_server() -> Iterator[ValkeyServer]:
+def valkey_server(request: pytest.FixtureRequest) -> Iterator[ValkeyServer]:
     """One server for the session."""
     _need_binary()
+    if request.config.getoption("--on-cluster"):
+        with _OneServer(primaries=3) as cluster:
+            yield cast(ValkeyServer, cluster)
+        return
     with ValkeyServer() as server:
         yield server
 

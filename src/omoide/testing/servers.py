@@ -27,13 +27,14 @@ import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from omoide.errors import StoreError, StoreUnavailableError
 from omoide.stores.embedded import server_binary, server_config
+from omoide.stores.redis.topology import key_slot
 
 __all__ = ["ValkeyCluster", "ValkeyServer"]
 
@@ -233,6 +234,17 @@ class ValkeyServer:
             process.wait()
 
 
+_KEY_PLACES: Final[dict[str, int | None]] = {
+    **dict.fromkeys(("EVAL", "EVALSHA", "EVAL_RO", "EVALSHA_RO"), 3),
+    **dict.fromkeys(("MEMORY", "OBJECT"), 2),
+    **dict.fromkeys(
+        ("ACL", "CLIENT", "CONFIG", "DBSIZE", "DEBUG", "FLUSHALL", "INFO", "KEYS", "PING", "SCAN", "SCRIPT")
+    ),
+    "SLOWLOG": None,
+}
+"""Where a command has its key; None: it has none, and is for every node."""
+
+
 class ValkeyCluster:
     """A cluster on loopback ports, all slots assigned.
 
@@ -318,6 +330,23 @@ class ValkeyCluster:
             _node(server, "CLUSTER", "NODES").count(b" connected") == len(self.servers)
             for server in self.servers
         )
+
+    def command(self, *args: bytes | str | int | float) -> Any:
+        """Reply of the primary that has the key of a command; without a key, those of all as one.
+
+        Numbers are added up, lists joined, and what INFO says; of other replies it is the first.
+        """
+        place = _KEY_PLACES.get(str(args[0]).upper(), 1)
+        if place is not None:
+            key = args[place]
+            slot = key_slot(key if isinstance(key, bytes) else str(key).encode())
+            return _node(self.owner(slot), *args)
+        replies = [_node(server, *args) for server in self.servers[: self.primaries]]
+        if all(isinstance(reply, int) for reply in replies):
+            return sum(replies)
+        if isinstance(replies[0], list):
+            return [one for reply in replies for one in reply]
+        return b"".join(replies) if args[0] == "INFO" else replies[0]
 
     def owner(self, slot: int) -> ValkeyServer:
         """The primary that serves a slot, as the first running node sees it."""
