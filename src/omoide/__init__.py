@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from omoide.model.defaults import Defaults
     from omoide.model.mirror import PostgresMirror
     from omoide.ops.batch import batch
+    from omoide.ops.forget import aforget, forget
     from omoide.ops.model import Model
     from omoide.ops.reindex import areindex, reindex
     from omoide.ops.save import SaveOutcome
@@ -113,6 +114,7 @@ _HOMES = {
     "omoide.model.defaults": ("Defaults",),
     "omoide.model.mirror": ("PostgresMirror",),
     "omoide.ops.batch": ("batch",),
+    "omoide.ops.forget": ("aforget", "forget"),
     "omoide.ops.model": ("Model",),
     "omoide.ops.reindex": ("areindex", "reindex"),
     "omoide.ops.save": ("SaveOutcome",),
@@ -173,6 +175,7 @@ __all__ = [
     "__version__",
     "adoctor",
     "aexport_memories",
+    "aforget",
     "aimport_memories",
     "aimport_popoto",
     "aprune",
@@ -183,6 +186,7 @@ __all__ = [
     "connect",
     "doctor",
     "export_memories",
+    "forget",
     "import_memories",
     "import_popoto",
     "prune",

@@ -167,6 +167,11 @@ class Connection:
             return database, self._mirror
 
     @property
+    def owns_server(self) -> bool:
+        """Whether the store is the embedded one, whose files are ours."""
+        return self._server is not None
+
+    @property
     def has_postgres(self) -> bool:
         """Whether a PostgreSQL is configured."""
         return self._postgres_url is not None

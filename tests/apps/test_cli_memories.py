@@ -112,8 +112,17 @@ def test_list_pages_and_says_what_is_left(cli: Cli) -> None:
 def test_forget_everything_leaves_other_agents(cli: Cli) -> None:
     for agent in ("ada", "ada", "bob"):
         cli("retain", "a note", "--agent", agent)
-    assert cli("forget", "--everything", "--agent", "ada", "--json").data == {"forgotten": 2, "missing": 0}
+    data = cli("forget", "--everything", "--agent", "ada", "--json").data
+    assert (data["forgotten"], data["missing"], data["rewritten"]) == (2, 0, None)
     assert cli("list", "--agent", "bob", "--json").data["total"] == 1
+
+
+def test_a_certificate_says_what_is_out_of_reach(cli: Cli) -> None:
+    cli("retain", "a note", "--agent", "ada")
+    told = cli("forget", "--everything", "--certify", "--agent", "ada")
+    assert told.out.splitlines()[:2] == ["forgot 1", "the files of the store were written anew"]
+    assert all(line.startswith("out of reach: ") for line in told.out.splitlines()[2:])
+    assert cli("forget", "some-id", "--certify", "--agent", "ada").code == 2
 
 
 def test_control_characters_do_not_reach_the_terminal(cli: Cli) -> None:

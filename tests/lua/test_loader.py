@@ -175,6 +175,7 @@ def test_read_verbs_run_where_writes_are_refused(
         "dump": (0, 10),
         "get": ("id", "1"),
         "ids": (gen, 1),
+        "left": (),
         "order": ("", 0, 10),
         "page": (0, 10),
         "place": ("1",),

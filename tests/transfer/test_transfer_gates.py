@@ -120,6 +120,18 @@ def test_an_id_of_words_is_screened_and_one_of_ours_is_not(connection: Connectio
     assert omoide.import_memories(DefaultMemory, tmp_path / "file").refused == {"credential": 1}
 
 
+def test_a_name_that_is_blocked_gets_no_counter(connection: Connection, raw: Any, tmp_path: Path) -> None:
+    DefaultMemory.counters(agent_id="ada").increment("seen", 2)
+    lines = [json.loads(line) for line in written(tmp_path / "file", DefaultMemory).splitlines()][:-1]
+    lines[1]["counters"][TOKEN] = 7
+    lines.append({"partition": [TOKEN], "counters": {"seen": 1}})
+    (tmp_path / "file").write_bytes(sealed(lines))
+    wipe(DefaultMemory)
+    assert omoide.import_memories(DefaultMemory, tmp_path / "file").counters_refused == 2
+    assert DefaultMemory.counters(agent_id="ada").all() == {"seen": 2}
+    assert TOKEN not in repr(everything(raw))
+
+
 def test_what_was_stored_as_suspect_is_not_counted_again(connection: Connection, tmp_path: Path) -> None:
     made = DefaultMemory(agent_id="ada", content=f"see {Maker(5).body('an', 44)} for it")
     assert made.save()

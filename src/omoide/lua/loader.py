@@ -31,6 +31,7 @@ READ_ONLY = frozenset(
         "fetch",
         "get",
         "ids",
+        "left",
         "order",
         "page",
         "place",

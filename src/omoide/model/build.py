@@ -15,6 +15,7 @@ RESERVED = frozenset(
     {
         "action",
         "assembler",
+        "certify",
         "cls",
         "cursor",
         "deadline",
@@ -29,6 +30,7 @@ RESERVED = frozenset(
         "max_items",
         "max_tokens",
         "model",
+        "patience",
         "position",
         "progress",
         "query",

@@ -19,12 +19,12 @@ ID_BYTES = 128
 UPKEEP = frozenset(
     (
         *("delete_many", "delete_partition", "scan_memories", "quarantined", "restore", "erase_quarantined"),
-        *("reindex", "export_memories"),
+        *("reindex", "export_memories", "forget"),
     )
 )
 """Calls that look after what is stored, whatever its name."""
-_MADE = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
-"""An id as omoide makes them."""
+MADE = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}")
+"""An id as omoide makes them, or popoto: it holds no words of a person."""
 
 
 def refuse(spec: ModelSpec, call: str, named: Mapping[str, object]) -> None:
@@ -51,7 +51,7 @@ def _kept_out(spec: ModelSpec, call: str, name: str, reason: str) -> PolicyError
 
 def refuse_ids(spec: ModelSpec, call: str, ids: Iterable[str]) -> None:
     """`refuse` for ids; those that omoide makes are never judged."""
-    own = [one for one in ids if not _MADE.fullmatch(one)]
+    own = [one for one in ids if not MADE.fullmatch(one)]
     if own:
         refuse(spec, call, {spec.id_field: own})
 

@@ -32,6 +32,11 @@ class Connection(Protocol):
     @property
     def astore(self) -> AsyncStore: ...
 
+    @property
+    def owns_server(self) -> bool:
+        """The server is our own, with its files, and nobody else's."""
+        ...
+
 
 opener: Callable[[], Connection] | None = None
 """Makes the default connection; its result is bound."""

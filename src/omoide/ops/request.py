@@ -492,6 +492,41 @@ class ServerStatus(Request["dict[str, Any]"]):
     """Server kind, version, memory, policy, number of primaries, round trips of this process."""
 
 
+@dataclass(frozen=True, slots=True)
+class KeysLeft(Request[int]):
+    """How many keys of the partition there are, whatever they hold."""
+
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Persistence(Request["tuple[Persisted, ...]"]):
+    """What every primary keeps beside its memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Persisted:
+    """One primary: whether it keeps an append-only file, whether that is being rewritten (or about to be) and
+    the last rewrite succeeded, and how many replicas follow it."""
+
+    append_only: bool
+    rewriting: bool
+    rewrite_succeeded: bool
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteLog(Request[bool]):
+    """Begin to rewrite the append-only file of every primary; False where one is under way already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause(Request[None]):
+    """Wait so many seconds."""
+
+    seconds: float
+
+
 # ---- maintenance ----------------------------------------------------------------------------------
 
 

@@ -248,7 +248,13 @@ def forget(
     agent: Agent = None,
     partition: Partition = None,
     everything: Annotated[
-        bool, typer.Option("--everything", help="The whole partition, counters included.")
+        bool, typer.Option("--everything", help="The whole partition, counters and quarantine included.")
+    ] = False,
+    certify: Annotated[
+        bool,
+        typer.Option(
+            "--certify", help="Wait until the store's files hold nothing of it, and list what may still do."
+        ),
     ] = False,
     model: ModelPath = DEFAULT_MODEL,
     url: Url = None,
@@ -264,7 +270,8 @@ def forget(
     kind = model_at(model)
     where = partition_of(kind, agent, partition or ())
     with opened(url, namespace):
-        return give(memories.forget(kind, ids or (), where, everything=everything), as_json=as_json)
+        answer = memories.forget(kind, ids or (), where, everything=everything, certify=certify)
+        return give(answer, as_json=as_json)
 
 
 @app.command("list")

@@ -141,23 +141,51 @@ def _notes(result: AssemblyResult) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def forget(model: type[Model], ids: Sequence[str], partition: dict[str, Any], *, everything: bool) -> Answer:
+def forget(
+    model: type[Model],
+    ids: Sequence[str],
+    partition: dict[str, Any],
+    *,
+    everything: bool,
+    certify: bool = False,
+) -> Answer:
     """Erase memories by id, or a whole partition, with every trace.
 
-    Cost: one round trip per 250 ids; one for a partition.
+    Args:
+        certify: Wait until the files of the embedded store hold nothing of a partition, and say what may.
+    Cost: one round trip per 250 ids; two for a partition.
     Raises:
-        QueryError: neither ids nor `everything`, or both.
+        QueryError: neither ids nor `everything`, or both, or a certificate for ids.
     """
     if bool(ids) == everything:
         raise QueryError("forget takes ids, or --everything", hint="`omoide list` shows ids")
     if everything:
-        gone = model.delete_partition(**partition)
-        return Answer({"forgotten": gone, "missing": 0}, f"forgot {gone}")
+        return _forget_all(model, partition, certify=certify)
+    if certify:
+        raise QueryError("--certify is for a whole partition", hint="add --everything")
     wanted = list(dict.fromkeys(ids))
     gone = model.delete_many(wanted, **partition)
     missing = len(wanted) - gone
     notes = (f"omoide: {missing} of {len(wanted)} were not there",) if missing else ()
     return Answer({"forgotten": gone, "missing": missing}, f"forgot {gone}", FAILED if missing else 0, notes)
+
+
+def _forget_all(model: type[Model], partition: dict[str, Any], *, certify: bool) -> Answer:
+    from omoide.ops.forget import forget as erase
+
+    told = erase(model, certify=certify, **partition)
+    data = {
+        "forgotten": told.records,
+        "missing": 0,
+        "quarantined": told.quarantined,
+        "rewritten": told.rewritten,
+        "out_of_reach": list(told.out_of_reach),
+    }
+    lines = [f"forgot {told.records}" + (f", {told.quarantined} in quarantine" if told.quarantined else "")]
+    if told.rewritten:
+        lines.append("the files of the store were written anew")
+    lines += [f"out of reach: {place}" for place in told.out_of_reach]
+    return Answer(data, "\n".join(lines))
 
 
 def listed(

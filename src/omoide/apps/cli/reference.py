@@ -28,7 +28,7 @@ _TWINS = {
     "scan": "omoide.scan_memories",
     "recall": "omoide.ContextAssembler.assemble",
     "retain": "omoide.Model.save",
-    "forget": "omoide.Model.delete_many, omoide.Model.delete_partition",
+    "forget": "omoide.Model.delete_many, omoide.forget",
     "list": "omoide.Model.query",
     "export": "omoide.export_memories",
     "import": "omoide.import_memories, omoide.import_popoto",

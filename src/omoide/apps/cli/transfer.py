@@ -128,6 +128,8 @@ def _notes(done: Imported) -> tuple[str, ...]:
     notes = [f"omoide: {number} not stored: {reason}" for reason, number in done.refused.items()]
     if done.redacted:
         notes.append(f"{done.redacted} were stored without their blocked parts")
+    if done.counters_refused:
+        notes.append(f"omoide: {done.counters_refused} counters not stored: their name, or the partition's")
     notes += [f"left out: {name} of {number} memories" for name, number in done.ignored.items()]
     return tuple(notes)
 

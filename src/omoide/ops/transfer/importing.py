@@ -11,7 +11,6 @@ it was cut short. Nothing is evicted: a partition without room is refused before
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from omoide.errors import CorruptRecordError, ModelError, StoreError, TransferError
 from omoide.mixins.never_record import STORED_ANYWAY
 from omoide.model.instance import Instance, id_of, spec_of
+from omoide.model.partition import MADE
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops.prepare import Prepared, effective_cap, prepare
 from omoide.ops.request import (
@@ -40,9 +40,6 @@ AT_ONCE = 256
 MOST_BYTES = 1_048_576
 """Text of the records that are sent together; a single one may have more."""
 
-_UUID = re.compile("[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
-"""An id of this form holds no words of a person."""
-
 Progress = Callable[[int, int], None]
 """Told (records done, records in all) after every round trip that writes."""
 
@@ -60,6 +57,7 @@ class Imported:
         refused: Kept out by the gates of the class, by reason (`credential`, `below_threshold`, ...).
         redacted: Of `stored`, those whose blocked parts were taken out.
         partitions: How many the records belong to.
+        counters_refused: Counters left out: the firewall blocks their name, or that of their partition.
         ignored: Names in the source without a place in the model -> how many records had a value there.
     """
 
@@ -72,6 +70,7 @@ class Imported:
     refused: dict[str, int] = field(default_factory=dict)
     redacted: int = 0
     partitions: int = 0
+    counters_refused: int = 0
     ignored: dict[str, int] = field(default_factory=dict)
 
 
@@ -104,7 +103,7 @@ def imported(
         if isinstance(item, Opening):
             yield from _send(done, waiting)
             waiting, size = [], 0
-            yield from _restore_counters(item)
+            yield from _restore_counters(done, item)
             continue
         one = _prepared(item)
         waiting.append((item, one))
@@ -202,7 +201,7 @@ def _prepared(item: Incoming) -> Prepared:
     instance, kept = item.instance, item.kept
     state = instance._omoide
     state.stored, state.version, state.record = False, 0, None
-    state.generated_id = _UUID.fullmatch(id_of(instance)) is not None
+    state.generated_id = MADE.fullmatch(id_of(instance).lower()) is not None
     one = prepare(instance, mode="create")
     if one.put is None:
         return one
@@ -257,6 +256,7 @@ class _Done:
             dict(sorted(self.refused.items())),
             self.counts["redacted"],
             partitions,
+            self.counts["counters refused"],
             dict(sorted(self.ignored.items())),
         )
 
@@ -291,14 +291,26 @@ def _counted(item: Incoming, one: Prepared) -> Prepared:
     return replace(one, counters=tuple(pair for pair in one.counters if pair[0] not in told))
 
 
-def _restore_counters(item: Opening) -> Plan[None]:
-    """Set the counters of a partition that it does not have."""
-    if not item.counters:
+def _restore_counters(done: _Done, item: Opening) -> Plan[None]:
+    """Set the counters of a partition that it does not have, and whose names the firewall lets pass."""
+    allowed = _allowed(item)
+    done.counts["counters refused"] += len(item.counters) - len(allowed)
+    if not allowed:
         return
     held: dict[str, int] = yield ReadCounters(item.scope)
-    missing = tuple((name, count) for name, count in item.counters.items() if name not in held)
+    missing = tuple((name, count) for name, count in allowed.items() if name not in held)
     if missing:
         yield Observe(item.scope, (), counters=missing)
+
+
+def _allowed(item: Opening) -> dict[str, int]:
+    spec, counters = item.scope.spec, dict(item.counters)
+    if spec.judge is None or not counters:
+        return counters
+    if spec.judge(dict(zip(spec.partition_by, item.scope.values, strict=True))):
+        return {}
+    judge = spec.judge
+    return {name: count for name, count in counters.items() if not judge({"counter": name})}
 
 
 __all__ = ["Imported", "Progress", "imported"]

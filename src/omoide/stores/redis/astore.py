@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ from omoide.ops import request as ask
 from omoide.ops.request import Request
 from omoide.stores.redis.awire import AsyncWire
 from omoide.stores.redis.listing import list_keys
+from omoide.stores.redis.persisted import persistence, rewriting
 from omoide.stores.redis.store import Binding, server_status
 from omoide.stores.redis.translate import reply_error
 
@@ -32,6 +34,14 @@ class AsyncRedisStore:
         if isinstance(request, ask.ServerStatus):
             infos = await self.wire.each_primary((b"INFO",), timeout=port.remaining())
             return server_status(infos, self.wire, self.binding)  # type: ignore[return-value]
+        if isinstance(request, ask.Persistence):
+            infos = await self.wire.each_primary((b"INFO",), timeout=port.remaining())
+            return persistence(infos)  # type: ignore[return-value]
+        if isinstance(request, ask.RewriteLog):
+            told = await self.wire.each_primary((b"BGREWRITEAOF",), timeout=port.remaining())
+            return rewriting(told)  # type: ignore[return-value]
+        if isinstance(request, ask.Pause):
+            return await asyncio.sleep(request.seconds)  # type: ignore[func-returns-value, return-value]
         return await self._drive(self.binding.handle(request))
 
     async def _drive(self, handler: Generator[Any, Any, R]) -> R:

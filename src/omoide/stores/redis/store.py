@@ -8,6 +8,7 @@ The binding and its cache are shared with the async face, `astore`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Sequence
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
 from omoide.stores.redis.listing import list_keys
 from omoide.stores.redis.mirrored import Mirrored
+from omoide.stores.redis.persisted import persistence, rewriting
 from omoide.stores.redis.reader import Reader
 from omoide.stores.redis.reads import Lookup
 from omoide.stores.redis.translate import reply_error
@@ -73,6 +75,7 @@ class Binding:
             ask.Top: lookup.top,
             ask.Search: self._search,
             ask.Find: self._find,
+            ask.KeysLeft: upkeep.keys_left,
             ask.Prune: upkeep.prune,
             ask.Check: upkeep.check,
             ask.BeginReindex: upkeep.begin,
@@ -124,6 +127,14 @@ class RedisStore:
         if isinstance(request, ask.ServerStatus):
             infos = self.wire.each_primary((b"INFO",), timeout=port.remaining())
             return server_status(infos, self.wire, self.binding)  # type: ignore[return-value]
+        if isinstance(request, ask.Persistence):
+            infos = self.wire.each_primary((b"INFO",), timeout=port.remaining())
+            return persistence(infos)  # type: ignore[return-value]
+        if isinstance(request, ask.RewriteLog):
+            told = self.wire.each_primary((b"BGREWRITEAOF",), timeout=port.remaining())
+            return rewriting(told)  # type: ignore[return-value]
+        if isinstance(request, ask.Pause):
+            return time.sleep(request.seconds)  # type: ignore[func-returns-value, return-value]
         return self._drive(self.binding.handle(request))
 
     def _drive(self, handler: Generator[Any, Any, R]) -> R:

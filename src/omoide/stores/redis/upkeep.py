@@ -14,6 +14,7 @@ from omoide.ops.request import (
     CheckReply,
     CopyRecords,
     FinishReindex,
+    KeysLeft,
     PartitionStatus,
     Prune,
     Put,
@@ -56,6 +57,12 @@ class Upkeep:
         if error is not None:
             raise error
         return int(reply)
+
+    def keys_left(self, request: KeysLeft) -> Handler[int]:
+        """Cost: one round trip."""
+        head = self.keys.head(request.scope)
+        (left,) = yield from answer(Call("left", head))
+        return int(left)
 
     def describe(self, heads: Sequence[bytes]) -> Handler[tuple[PartitionStatus, ...]]:
         """Status of partitions whose head keys were found. Cost: two round trips per 256.
