@@ -211,6 +211,19 @@ def test_what_cannot_be_imported_is_one_error(connection: Connection, raw: Any, 
     raw.hset(memory(raw, 2), "content", b"\xc1")
     with pytest.raises(TransferError, match="record 2: a value is not what popoto writes"):
         omoide.import_popoto(DefaultMemory, store_url)
+    memory(raw, 2)
+    for name, value in (("relevance", 1e300), ("relevance", float("nan")), ("created_at", tagged("date", 7))):
+        key = memory(raw, 2, **{name: value})
+        with pytest.raises(TransferError, match="record 2: a value is not what popoto writes"):
+            omoide.import_popoto(DefaultMemory, store_url)
+        raw.delete(key)
+    key = memory(raw, 2)
+    raw.hset("$ConfidencF:DefaultMemory:confidence:data", key, msgpack.encode([1]))
+    with pytest.raises(TransferError, match="record 2: a value is not what popoto writes"):
+        omoide.import_popoto(DefaultMemory, store_url)
+    raw.hset(f"$AT:DefaultMemory:meta:{key}", "access_count", "many")
+    with pytest.raises(TransferError, match="a key is not what popoto writes"):
+        omoide.import_popoto(DefaultMemory, store_url)
     assert not raw.keys("omoide*")
     with pytest.raises(omoide.QueryError):
         omoide.import_popoto(DefaultMemory, "ftp://nowhere")

@@ -188,6 +188,34 @@ def test_lines_out_of_place_are_refused(note: list[dict[str, Any]], raw: Any, tm
     assert "as many records" in refused(raw, tmp_path / "bad", counted)
 
 
+@pytest.mark.parametrize(
+    ("decay", "values", "why"),
+    [
+        ({"half_life": 1e308}, {}, "decay order"),
+        ({"half_life": 0.0}, {}, ""),
+        ({"half_life": -5.0}, {}, ""),
+        ({"base": "importance", "half_life": 5.0}, {"importance": 1e300}, "decay order"),
+        ({"base": "content", "half_life": 5.0}, {}, ""),
+        ({"base_default": 1e300, "half_life": 5.0}, {}, "decay order"),
+        ({"half_life": 5.0, "exponent": 0.0}, {}, ""),
+    ],
+)
+def test_a_header_with_a_decay_of_its_own_is_no_way_around(
+    connection: Connection, raw: Any, tmp_path: Path, decay: dict[str, Any], values: dict[str, Any], why: str
+) -> None:
+    assert DefaultMemory(agent_id="ada", content="a note").save()
+    lines = [json.loads(line) for line in written(tmp_path / "file", DefaultMemory).splitlines()][:-1]
+    wipe(DefaultMemory)
+    lines[0]["decay"] = {"base": None, "base_default": 1.0, "exponent": None, **decay}
+    lines[2]["values"].update(values)
+    if why:
+        assert why in refused(raw, tmp_path / "bad", sealed(lines), DefaultMemory)
+        return
+    (tmp_path / "file").write_bytes(sealed(lines))
+    assert omoide.import_memories(DefaultMemory, tmp_path / "file").stored == 1
+    assert all(health.sound for health in omoide.doctor(DefaultMemory))
+
+
 def test_an_export_of_another_model_is_taken_only_on_request(connection: Connection, tmp_path: Path) -> None:
     class TransferOther(Model):
         note_id = AutoKeyField()

@@ -122,6 +122,10 @@ def _copy(url: str, name: str, roles: Mapping[str, str], copied: BinaryIO) -> No
     try:
         for frame in _Keyspace(client, name, roles).frames():
             write_frame(copied, frame)
+    except TransferError:
+        raise
+    except ValueError:
+        raise TransferError("a key is not what popoto writes") from None
     except TimeoutError:
         raise StoreTimeoutError("popoto's store does not answer") from None
     except AuthenticationError:

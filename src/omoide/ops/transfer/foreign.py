@@ -154,7 +154,7 @@ def _converted(spec: ModelSpec, name: str, value: Any, place: str) -> Any:
         return None
     try:
         return _from_json(field, value)
-    except (ValueError, TypeError, LookupError, ArithmeticError):
+    except (ValueError, TypeError, LookupError, ArithmeticError, OSError):
         rule = f"must be {_forms(field)}"
         raise TransferError(str(FieldError(spec.name, name, rule)), place=place) from None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf, isfinite
 from typing import TypeAlias
 
 from omoide.core.decay import order_score, touched_at
@@ -27,6 +28,7 @@ from omoide.model.instance import (
 from omoide.model.schema import DecayIndex, ModelSpec, Scope
 from omoide.ops.request import Kept
 
+_FLOAT32_MAX = 3.4e38
 SHOWN = 64
 """Characters of a name in a file that an error shows."""
 
@@ -96,11 +98,21 @@ def _check_extra(model: str, name: str, value: object) -> None:
         raise FieldError(model, name[:SHOWN], rule)
 
 
-def order_for(decay: DecayIndex | None, base: float, touched: float) -> float:
-    """The score of the decay order of a model for a last touch (seconds since the epoch)."""
+def order_for(decay: DecayIndex | None, base: float, touched: float, place: str) -> float:
+    """The score of the decay order of a model for a last touch (seconds since the epoch).
+
+    Raises:
+        TransferError: there is none, for a base score or a touch that no record has.
+    """
     if decay is None or decay.exponent is not None:
-        return touched
-    return order_score(single(base), touched, decay.half_life)
+        order = touched
+    elif abs(base) > _FLOAT32_MAX:
+        order = inf
+    else:
+        order = order_score(single(base), touched, decay.half_life)
+    if not isfinite(order):
+        raise TransferError("a record with a decay order that no store keeps", place=place)
+    return order
 
 
 def base_of(spec: ModelSpec, instance: Instance) -> float:
@@ -114,7 +126,9 @@ def base_of(spec: ModelSpec, instance: Instance) -> float:
 
 def touch_of(half_life: float | None, base: float, order: float) -> float:
     """The last touch behind a score of a decay order; `half_life` None for an order by touch."""
-    return order if half_life is None else touched_at(order, single(base), half_life)
+    if half_life is None:
+        return order
+    return inf if abs(base) > _FLOAT32_MAX else touched_at(order, single(base), half_life)
 
 
 __all__ = ["SHOWN", "Incoming", "Item", "Opening", "Reader", "base_of", "checked", "order_for", "touch_of"]

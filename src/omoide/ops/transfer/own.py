@@ -20,6 +20,7 @@ from omoide.ops.transfer.lines import (
     FORMAT,
     MOST_BYTES,
     Confidence,
+    Decay,
     EndLine,
     Header,
     PartitionLine,
@@ -41,9 +42,10 @@ Source = Callable[[], AbstractContextManager[BinaryIO]]
 
 @dataclass(slots=True)
 class _State:
-    """Where in the file a reader is."""
+    """Where in the file a reader is; `same_order`: the model decays as the one that was exported."""
 
     header: Header
+    same_order: bool
     scope: Scope | None = None
     partitions: int = 0
     records: int = 0
@@ -78,7 +80,7 @@ def read_export(
             hashed.update(data)
             if state is None:
                 assert isinstance(line, Header)
-                state = _State(line)
+                state = _State(line, line.decay == header_of(spec).decay)
             elif isinstance(line, PartitionLine):
                 opening = _opened(spec, line, place)
                 if line.partition in seen:
@@ -171,7 +173,7 @@ def _incoming(model: type[Instance], state: _State, line: RecordLine, place: str
     values = {spec.id_field: line.id, **held}
     record = Record(line.id, 0, dict(sorted(values.items())), line.version, line.time, 1.0, 0.5)
     instance = model.from_record(record)
-    return Incoming(place, instance, _kept(spec, state.header, line, values), counted=True)
+    return Incoming(place, instance, _kept(spec, state, line, values, place), counted=True)
 
 
 def _check_state(line: RecordLine, place: str) -> None:
@@ -203,20 +205,18 @@ def _check_state(line: RecordLine, place: str) -> None:
         raise TransferError("a record with a state that no store keeps", place=place)
 
 
-def _kept(spec: ModelSpec, header: Header, line: RecordLine, values: dict[str, Any]) -> Kept:
+def _kept(spec: ModelSpec, state: _State, line: RecordLine, values: dict[str, Any], place: str) -> Kept:
     """The state of a line, carried over where this model decays otherwise or keeps another evidence."""
     kept = kept_of(line)
     return replace(
         kept,
-        order=_order(spec, header, line.order, values),
-        statistics=_statistics(spec, header.confidence, kept.statistics),
+        order=line.order if state.same_order else _order(spec, state.header.decay, line.order, values, place),
+        statistics=_statistics(spec, state.header.confidence, kept.statistics),
     )
 
 
-def _order(spec: ModelSpec, header: Header, order: float, values: dict[str, Any]) -> float:
-    mine, theirs = header_of(spec).decay, header.decay
-    if mine == theirs:
-        return order
+def _order(spec: ModelSpec, theirs: Decay | None, order: float, values: dict[str, Any], place: str) -> float:
+    """The score that the last touch has in the decay order of this model."""
     halved = theirs is not None and theirs.exponent is None
     touched = touch_of(
         theirs.half_life if theirs is not None and halved else None,
@@ -225,7 +225,7 @@ def _order(spec: ModelSpec, header: Header, order: float, values: dict[str, Any]
     )
     decay = spec.decay
     base = 1.0 if decay is None else _base(decay.base_score_field, decay.base_default, values)
-    return order_for(decay, base, touched)
+    return order_for(decay, base, touched, place)
 
 
 def _base(name: str | None, default: float, values: dict[str, Any]) -> float:

@@ -15,6 +15,7 @@ without an offset is UTC, as popoto takes it. `created_at` is the last save, whe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, BinaryIO
@@ -30,6 +31,17 @@ from omoide.ops.transfer.incoming import Incoming, base_of, order_for
 
 MOST_WEIGHT = 0.95
 _PLAIN = (str, int, float, bool, type(None))
+_NOT_POPOTO = (
+    msgspec.MsgspecError,
+    AttributeError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    OSError,
+    RecursionError,
+)
+"""What decoding bytes that popoto did not write may raise."""
 
 
 class Frame(msgspec.Struct, array_like=True):
@@ -81,27 +93,45 @@ def read_popoto(target: Destination, roles: Mapping[str, str], file: BinaryIO) -
     """The records of a copy, with what is kept of them."""
     spec = spec_of(target.model)
     ids: dict[str, str] = {}
-    derived = set(roles.values())
     times = {"created_at", *(name for name, field in target.names.items() if field == "created_at")}
     if "created_at" not in spec.fields or not spec.fields["created_at"].timed:
         times = set()
     for number, frame in enumerate(read_frames(file), 1):
         place = f"record {number}"
-        values = {name: _value(data, place) for name, data in frame.fields.items() if name not in derived}
-        saved = _saved_at(frame, roles)
-        values = {name: value for name, value in values.items() if value is not None}
-        if saved is not None and times and times.isdisjoint(values):
-            values["created_at"] = datetime.fromtimestamp(saved, UTC)
-        item = target.take(values, place, salt=frame.key)
-        ids[frame.key] = str(getattr(item.instance, spec.id_field))
-        kept = _kept(spec, frame, item, saved, ids, place)
-        yield Incoming(place, item.instance, kept, item.ignored)
+        try:
+            item = _incoming(target, roles, frame, times, ids, place)
+        except TransferError:
+            raise
+        except _NOT_POPOTO:
+            raise TransferError("a value is not what popoto writes", place=place) from None
+        yield item
+
+
+def _incoming(
+    target: Destination,
+    roles: Mapping[str, str],
+    frame: Frame,
+    times: set[str],
+    ids: dict[str, str],
+    place: str,
+) -> Incoming:
+    """One record; `times`: what tells when it was made, `ids`: key -> id of the records before."""
+    spec = spec_of(target.model)
+    derived = set(roles.values())
+    values = {name: _value(data) for name, data in frame.fields.items() if name not in derived}
+    values = {name: value for name, value in values.items() if value is not None}
+    saved = _saved_at(frame, roles)
+    if saved is not None and times and times.isdisjoint(values):
+        values["created_at"] = datetime.fromtimestamp(saved, UTC)
+    item = target.take(values, place, salt=frame.key)
+    ids[frame.key] = str(getattr(item.instance, spec.id_field))
+    return replace(item, kept=_kept(spec, frame, item, saved, ids, place))
 
 
 def _saved_at(frame: Frame, roles: Mapping[str, str]) -> float | None:
     """When it was last saved, by its decay field; else its last touch."""
     data = frame.fields.get(roles.get("decay", LEAVE_OUT))
-    value = None if data is None else _value(data, "")
+    value = None if data is None else _value(data)
     return float(value) if isinstance(value, int | float) else frame.touched
 
 
@@ -112,8 +142,8 @@ def _kept(
     base = base_of(spec, item.instance)
     return Kept(
         time_ms=None if saved is None else round(saved * 1_000),
-        statistics=_statistics(spec.certainty, frame, place),
-        order=None if touched is None else order_for(spec.decay, base, round(touched, 3)),
+        statistics=_statistics(spec.certainty, frame),
+        order=None if touched is None else order_for(spec.decay, base, round(touched, 3), place),
         expires_ms=frame.expires,
         edges=tuple((ids[key], _weight(p)) for key, p in frame.edges if key in ids and p > 0.0)[:64],
         entities=None,
@@ -125,10 +155,8 @@ def _weight(passed_on: float) -> float:
     return single(share / (1.0 - share))
 
 
-def _statistics(certainty: Certainty | None, frame: Frame, place: str) -> Statistics | None:
-    told = _value(frame.confidence, place) if frame.confidence is not None else {}
-    if not isinstance(told, dict):
-        raise TransferError("its confidence is not what popoto writes", place=place)
+def _statistics(certainty: Certainty | None, frame: Frame) -> Statistics | None:
+    told = _value(frame.confidence) if frame.confidence is not None else {}
     count = int(told.get("evidence_count", 0))
     if not count and not frame.accesses:
         return None
@@ -152,16 +180,9 @@ def _statistics(certainty: Certainty | None, frame: Frame, place: str) -> Statis
 # ---- values --------------------------------------------------------------------------------------
 
 
-def _value(data: bytes, place: str) -> Any:
-    """A value from its bytes.
-
-    Raises:
-        TransferError: they are not what popoto writes.
-    """
-    try:
-        return _plain(msgspec.msgpack.decode(data, strict=False), outer=True)
-    except (msgspec.MsgspecError, ValueError, TypeError, ArithmeticError, RecursionError):
-        raise TransferError("a value is not what popoto writes", place=place) from None
+def _value(data: bytes) -> Any:
+    """A value from its bytes. Raises: what `_NOT_POPOTO` lists."""
+    return _plain(msgspec.msgpack.decode(data, strict=False), outer=True)
 
 
 def _plain(found: Any, *, outer: bool = False) -> Any:
