@@ -34,7 +34,7 @@ __all__ = ["Progress", "rebuild"]
 Progress = Callable[[int, int], None]
 """Told (records done, records in all)."""
 
-PAGE = 512
+PAGE = 256
 LEASE = "60 seconds"
 MOST_SWAPS = 50
 WAIT_SECONDS = 120.0
