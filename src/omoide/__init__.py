@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from omoide.ops.transfer.intake import aimport_memories, import_memories
     from omoide.ops.upkeep import adoctor, aprune, doctor, prune
     from omoide.stores.popoto import aimport_popoto, import_popoto
+    from omoide.stores.postgres.upkeep import acompare, arebuild, compare, rebuild
 
 _HOMES = {
     "omoide.connection": ("Connection", "astatus", "connect", "status"),
@@ -122,6 +123,7 @@ _HOMES = {
     "omoide.ops.transfer.export": ("aexport_memories", "export_memories"),
     "omoide.ops.transfer.intake": ("aimport_memories", "import_memories"),
     "omoide.ops.upkeep": ("adoctor", "aprune", "doctor", "prune"),
+    "omoide.stores.postgres.upkeep": ("acompare", "arebuild", "compare", "rebuild"),
     "omoide.stores.popoto": ("aimport_popoto", "import_popoto"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -173,16 +175,19 @@ __all__ = [
     "UUIDField",
     "WriteFilterMixin",
     "__version__",
+    "acompare",
     "adoctor",
     "aexport_memories",
     "aforget",
     "aimport_memories",
     "aimport_popoto",
     "aprune",
+    "arebuild",
     "areindex",
     "ascan_memories",
     "astatus",
     "batch",
+    "compare",
     "connect",
     "doctor",
     "export_memories",
@@ -190,6 +195,7 @@ __all__ = [
     "import_memories",
     "import_popoto",
     "prune",
+    "rebuild",
     "reindex",
     "scan_memories",
     "status",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from omoide.ops.run import AsyncStore, Store
     from omoide.ops.upkeep import Named
     from omoide.stores.embedded import EmbeddedServer
-    from omoide.stores.mirrored import MirroredStore
+    from omoide.stores.mirrored import AsyncMirroredStore, MirroredStore
     from omoide.stores.postgres.mirror import Mirror
     from omoide.stores.postgres.projector import Projector
     from omoide.stores.postgres.server import EmbeddedPostgres
@@ -125,16 +125,30 @@ class Connection:
     @property
     def astore(self) -> AsyncStore:
         """The async store, made at its first use: asyncio is not imported before."""
+        return self._aredis() if self._mirrored is None else self.amirrored
+
+    def _aredis(self) -> AsyncRedisStore:
         if self._astore is None:
             from omoide.stores.redis.astore import AsyncRedisStore
             from omoide.stores.redis.awire import AsyncWire
 
             self._astore = AsyncRedisStore(AsyncWire(self._store.wire), self._store.binding)
+        return self._astore
+
+    @property
+    def mirrored(self) -> MirroredStore:
+        """The blocking store of mirrored models. Raises as `database` does."""
         if self._mirrored is None:
-            return self._astore
+            self._open_database()
+        assert self._mirrored is not None
+        return self._mirrored
+
+    @property
+    def amirrored(self) -> AsyncMirroredStore:
+        """The async store of mirrored models."""
         from omoide.stores.mirrored import AsyncMirroredStore
 
-        return AsyncMirroredStore(self._astore, self._engine)
+        return AsyncMirroredStore(self._aredis(), self._engine)
 
     @property
     def mirror(self) -> Mirror:

@@ -668,13 +668,15 @@ class LoadRows(Request[None]):
 class Adopt(Request[int]):
     """Put a rebuild in the partition's place, at commit `last`, with these counters.
 
-    The reply is the live records; -1: the partition shows a later commit, and nothing was done.
+    The reply is the live records; -1: the partition shows a later commit, and nothing was done unless
+    `force`.
     """
 
     scope: Scope
     token: str
     last: int
     counters: tuple[tuple[str, int], ...] = ()
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import typer
 
 from omoide.apps.cli.output import give
 from omoide.apps.cli.target import DEFAULT_MODEL, model_at, named, opened, partition_of
+from omoide.errors import QueryError
 
 app = typer.Typer(
     name="omoide",
@@ -26,6 +27,12 @@ Namespace = Annotated[
     str | None, typer.Option("--namespace", metavar="NAME", help="First part of every key.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+Postgres = Annotated[
+    str | None,
+    typer.Option(
+        "--postgres", metavar="URL", help="PostgreSQL: postgresql://, embedded; else OMOIDE_POSTGRES."
+    ),
+]
 Agent = Annotated[
     str | None, typer.Option("--agent", metavar="NAME", help="Whose memories: value of the partition field.")
 ]
@@ -85,16 +92,68 @@ def status(
 
 @app.command()
 def doctor(
-    model: ModelName = None, url: Url = None, namespace: Namespace = None, as_json: AsJson = False
+    model: ModelName = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Rebuild mirrored partitions that differ from their rows.")
+    ] = False,
+    url: Url = None,
+    postgres: Postgres = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
 ) -> int:
-    """Compare every index with its records; changes nothing.
+    """Compare every index with its records, and a mirrored model with its rows.
 
-    Exit code 1 when they diverge.
+    Changes nothing without --repair. Exit code 1 when they diverge. For rows, name the class: module:Class.
     """
     from omoide.apps.cli import upkeep
 
-    with opened(url, namespace) as connection:
-        return give(upkeep.doctor(connection, named(model)), as_json=as_json)
+    with opened(url, namespace, postgres=postgres) as connection:
+        return give(upkeep.doctor(connection, named(model), repair=repair), as_json=as_json)
+
+
+@app.command()
+def rebuild(
+    models: Annotated[list[str], typer.Argument(metavar="MODULE:CLASS", help="Mirrored models to rebuild.")],
+    agent: Annotated[str | None, typer.Option("--agent", metavar="NAME", help="Only this partition.")] = None,
+    url: Url = None,
+    postgres: Postgres = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Rebuild mirrored models in the store from their rows in PostgreSQL.
+
+    Readers are not disturbed, and no write is lost.
+    """
+    from omoide.apps.cli import mirror as verbs
+
+    classes = [model_at(path) for path in dict.fromkeys(models)]
+    with opened(url, namespace, postgres=postgres):
+        return give(verbs.rebuild(classes, agent), as_json=as_json)
+
+
+@app.command()
+def mirror(
+    action: Annotated[str, typer.Argument(metavar="run", help="What to do: run.")],
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODULE:CLASS", help="Mirrored models to look after.")
+    ],
+    once: Annotated[bool, typer.Option("--once", help="Show what waits now, and end.")] = False,
+    url: Url = None,
+    postgres: Postgres = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Show the store what writers left behind, until stopped.
+
+    Several may run at once.
+    """
+    from omoide.apps.cli import mirror as verbs
+
+    if action != "run":
+        raise QueryError(f"mirror does not know {action!r}", hint="omoide mirror run module:Class")
+    classes = [model_at(path) for path in dict.fromkeys(models)]
+    with opened(url, namespace, postgres=postgres) as connection:
+        return give(verbs.run(connection, classes, once=once), as_json=as_json)
 
 
 @app.command()

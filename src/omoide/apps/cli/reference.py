@@ -22,7 +22,9 @@ Every verb is a thin face of the library: the right column of the table is its P
 _TWINS = {
     "demo": "omoide.apps.cli.demo.demo",
     "status": "omoide.status",
-    "doctor": "omoide.doctor",
+    "doctor": "omoide.doctor, omoide.compare",
+    "rebuild": "omoide.rebuild",
+    "mirror": "omoide.Connection.projector",
     "reindex": "omoide.reindex",
     "prune": "omoide.prune",
     "scan": "omoide.scan_memories",

@@ -25,7 +25,9 @@ DEFAULT_MODEL = "omoide.recipes:DefaultMemory"
 
 
 @contextmanager
-def opened(url: str | None, namespace: str | None, *, reader: str = "server") -> Iterator[Connection]:
+def opened(
+    url: str | None, namespace: str | None, *, reader: str = "server", postgres: str | None = None
+) -> Iterator[Connection]:
     """A connection for one call, ranked by the server: a single recall then needs no numpy.
 
     Raises:
@@ -39,7 +41,7 @@ def opened(url: str | None, namespace: str | None, *, reader: str = "server") ->
         parse_url(url or store_url() or "embedded://")
     except StoreError as error:
         raise QueryError(str(error), hint=error.hint) from None
-    with connect(url, namespace=namespace, reader=reader) as connection:
+    with connect(url, namespace=namespace, reader=reader, postgres=postgres) as connection:
         yield connection
 
 

@@ -59,8 +59,11 @@ def status(connection: Connection, model: Named) -> Answer:
     return Answer(data, "\n".join(lines))
 
 
-def doctor(connection: Connection, model: Named) -> Answer:
-    """Compare every index with its records; exit code 1 when one says something else. Read only.
+def doctor(connection: Connection, model: Named, *, repair: bool = False) -> Answer:
+    """Compare every index with its records; exit code 1 when one says something else.
+
+    A mirrored class is compared with its rows as well and, with `repair`, rebuilt where it differs.
+    Without that nothing is changed.
 
     Cost: all bytes of all partitions, one partition at a time; for quiet partitions.
     """
@@ -68,13 +71,15 @@ def doctor(connection: Connection, model: Named) -> Answer:
     from omoide.ops.upkeep import doctor as examine
 
     server = connection.store.execute(ServerStatus())
+    mirrored, lines = _mirrored(connection, model, repair=repair)
     meter = Meter("checked")
     found = examine(model, progress=meter)
     meter.close()
-    _check_stored(model, found)
+    if not mirrored:
+        _check_stored(model, found)
     warnings = _warnings(server, found)
     data = {
-        "sound": all(one.sound for one in found),
+        "sound": all(one.sound for one in found) and all(one["equal"] or one["repaired"] for one in mirrored),
         "server": server["server"],
         "version": server["version"],
         "maxmemory_policy": server["maxmemory_policy"],
@@ -94,8 +99,27 @@ def doctor(connection: Connection, model: Named) -> Answer:
             for one in found
         ],
         "never_record": totals((one.model, one.counters) for one in found),
+        "mirrored": mirrored,
     }
-    return Answer(data, _report(connection, server, found, warnings), 0 if data["sound"] else FAILED)
+    text = "\n".join((_report(connection, server, found, warnings), *lines))
+    return Answer(data, text, 0 if data["sound"] else FAILED)
+
+
+def _mirrored(
+    connection: Connection, model: Named, *, repair: bool
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """A comparison with rows, where a mirrored class is named and there is a PostgreSQL."""
+    mirrored = isinstance(model, type) and spec_of(model).mirror is not None
+    if not mirrored or not connection.has_postgres:
+        if repair:
+            raise QueryError(
+                "there is nothing to repair from",
+                hint="name a mirrored class, module:Class, and its PostgreSQL",
+            )
+        return [], []
+    from omoide.apps.cli.mirror import compared
+
+    return compared([model], repair=repair)  # type: ignore[list-item]
 
 
 def _report(

@@ -118,9 +118,14 @@ def _load(
 def _catch_up(
     table: Table, scope: Scope, partition: str, at: tuple[str, str], token: str, seq: int
 ) -> MirrorPlan[int]:
-    """Bring the copy up to the last commit and swap it in."""
+    """Bring the copy up to the last commit and swap it in.
+
+    A store that shows a later commit than there are entries for shows what was never committed here (the
+    database was set back): then the rows win.
+    """
     from omoide.stores.postgres.mirror import Transaction
 
+    before, force = -1, False
     for _ in range(MOST_SWAPS):
         while True:
             yield Transaction(_renew, (at, token))
@@ -134,9 +139,10 @@ def _catch_up(
             if not found.left:
                 break
         counters: tuple[tuple[str, int], ...] = yield Transaction(_counters, (at,))
-        live: int = yield Adopt(scope, token, seq, counters)
+        live: int = yield Adopt(scope, token, seq, counters, force)
         if live >= 0:
             return live
+        before, force = seq, before == seq
     raise StoreError("the partition changed faster than it could be rebuilt", hint="start it again")
 
 

@@ -10,7 +10,6 @@ from omoide.ops.request import (
     Applied,
     Apply,
     BeginRestore,
-    Changes,
     LoadRows,
     RowState,
     TurnIds,
@@ -105,7 +104,7 @@ class Mirrored:
         """Cost: one round trip, O(1)."""
         head = self.keys.head(request.scope)
         counters = [[name, str(value)] for name, value in request.counters]
-        plan = {"token": request.token, "last": request.last, "counters": counters}
+        plan = {"token": request.token, "last": request.last, "counters": counters, "force": request.force}
         live = yield from answer(Call("adopt", head, (pack_plan(plan),)))
         if live == -1:
             raise StoreError("this rebuild was given up or taken over", hint="start it again")
