@@ -141,7 +141,7 @@ def test_a_projector_runs_until_it_is_told_to_stop(
         valkey_server.flush()
         ShownMemory(agent_id="ada", content="another").save()
         while time.monotonic() < deadline:
-            if connection.store.execute(ask.Applied(_scope("ada"))) is not None:
+            if connection._store.execute(ask.Applied(_scope("ada"))) is not None:
                 break
             time.sleep(0.05)
         assert ShownMemory.count(agent_id="ada") == 4
@@ -151,7 +151,7 @@ def test_a_projector_runs_until_it_is_told_to_stop(
         assert set(json.loads(told)) == {"caught_up", "rebuilt", "unknown"}
     finally:
         worker.kill()
-        worker.wait()
+        worker.communicate()
 
 
 def _listening(connection: Connection) -> bool:
