@@ -12,10 +12,11 @@ local Q, H = rebuilt(plan.token)
 if not Q then return -1 end
 
 -- Pairs (or scores and members) for one key, sent 500 at a time
-local function writer(command, key)
+local function writer(key, sorted)
   local held, n = {}, 0
   local function flush()
-    if n > 0 then call(command, key, unpack(held, 1, n)) end
+    if n > 0 and sorted then call('ZADD', key, unpack(held, 1, n)) end
+    if n > 0 and not sorted then call('HSET', key, unpack(held, 1, n)) end
     n = 0
   end
   local function add(first, second)
@@ -65,13 +66,13 @@ local function ordinal_of(name)
   return held[1]
 end
 
-local set_id, end_ids = writer('HSET', Q.m)
-local set_body, end_bodies = writer('HSET', Q.r)
-local set_foot, end_feet = writer('HSET', Q.f)
-local set_statistics, end_statistics = writer('HSET', Q.c)
-local set_unique, end_unique = writer('HSET', Q.q)
-local set_order, end_orders = writer('ZADD', Q.d)
-local set_expiry, end_expiries = writer('ZADD', Q.e)
+local set_id, end_ids = writer(Q.m)
+local set_body, end_bodies = writer(Q.r)
+local set_foot, end_feet = writer(Q.f)
+local set_statistics, end_statistics = writer(Q.c)
+local set_unique, end_unique = writer(Q.q)
+local set_order, end_orders = writer(Q.d, true)
+local set_expiry, end_expiries = writer(Q.e, true)
 local first, attributes, intervals, postings, terms, named = H.next, {}, {}, {}, {}, {}
 
 local function add(record, foot, at, row)
@@ -115,7 +116,7 @@ for i = 1, #plan.rows do
 end
 
 local tails = hmget(Q.t, terms)
-local set_tail, end_tails = writer('HSET', Q.t)
+local set_tail, end_tails = writer(Q.t)
 for i = 1, #terms do set_tail(terms[i], longer(terms[i], tails[i], table.concat(postings[terms[i]]))) end
 for name, data in pairs(named) do
   local field = 'e:' .. name
