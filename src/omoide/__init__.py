@@ -53,6 +53,8 @@ if TYPE_CHECKING:
         StringField,
         TagField,
         UUIDField,
+        Validity,
+        ValidityField,
     )
     from omoide.mixins import AccessTrackerMixin, NeverRecordMixin, WriteFilterMixin
     from omoide.model.defaults import Defaults
@@ -110,6 +112,8 @@ _HOMES = {
         "StringField",
         "TagField",
         "UUIDField",
+        "Validity",
+        "ValidityField",
     ),
     "omoide.mixins": ("AccessTrackerMixin", "NeverRecordMixin", "WriteFilterMixin"),
     "omoide.model.defaults": ("Defaults",),
@@ -173,6 +177,8 @@ __all__ = [
     "TagField",
     "TransferError",
     "UUIDField",
+    "Validity",
+    "ValidityField",
     "WriteFilterMixin",
     "__version__",
     "acompare",

@@ -15,7 +15,7 @@ import oracle
 from omoide.connection import Connection
 from omoide.core.columns import stored_confidence
 from omoide.core.text import default_analyzer
-from omoide.model.schema import Certainty, DecayIndex, ModelSpec, Scope, TextIndex
+from omoide.model.schema import Certainty, DecayIndex, ModelSpec, Scope, TextIndex, ValidityIndex
 from omoide.ops.request import (
     BeginReindex,
     Check,
@@ -52,6 +52,7 @@ def note_spec(
     fingerprint: str = "shape-1",
     k1: float = 1.2,
     b: float = 0.9,
+    validity: bool = False,
 ) -> ModelSpec:
     """A model with every kind of index."""
     return ModelSpec(
@@ -69,16 +70,19 @@ def note_spec(
         author="author",
         exact=("tag",),
         ttl=ttl,
+        validity=ValidityIndex("validity", ("key",)) if validity else None,
         tracks_access=True,
     )
 
 
 def put(scope: Scope, name: str, text: str = "", **fields: Any) -> Put:
-    """A write of a text; `importance` is its base score too, `tags` are equality terms."""
+    """A write of a text; `importance` is its base score too, `tags` equality terms, `key` makes versions."""
     words = Counter(text.split())
     fields["exact"] = tuple(("tag", tag) for tag in fields.pop("tags", ()))
+    key = fields.pop("key", None)
+    fields["chain"] = None if key is None else "k" + f"{key:-<16}"
     fields.setdefault("base", fields.get("importance", 1.0))
-    values = {"id": name, "content": text}
+    values = {"id": name, "content": text} | ({} if key is None else {"key": key})
     return Put(scope, name, values, terms=words, length=sum(words.values()), **fields)
 
 
@@ -178,6 +182,7 @@ def copy_page(connection: Connection, scope: Scope, token: str, page: Any) -> in
             found.id,
             found.values["content"],
             importance=found.importance,
+            key=found.values.get("key"),
             **{name: found.values[name] for name in ("session", "author") if name in found.values},
         )
         for found in page

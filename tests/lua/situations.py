@@ -231,6 +231,93 @@ def save_after_an_abandoned_rebuild(connection: Connection, keys: Keys) -> Any:
     return put(scope, "5", "a bird likes fish")
 
 
+def _versions(connection: Connection, **shape: Any) -> Scope:
+    """Three versions of one key, one of another, and two records without one."""
+    scope = _scope(validity=True, **shape)
+    execute = connection.store.execute
+    common: dict[str, Any] = {"ttl_ms": 60_000} if shape else {}
+    execute(put(scope, "1", "the cat likes fish", key="cat", valid_from_ms=100, unique=(DIGEST,), **common))
+    execute(put(scope, "2", "the cat likes milk", key="cat", valid_from_ms=300, valid_to_ms=900, **common))
+    execute(put(scope, "3", "the cat likes mice", key="cat", valid_from_ms=500, session="s", **common))
+    execute(put(scope, "4", "the dog likes meat", key="dog", valid_from_ms=100, author="w", **common))
+    execute(put(scope, "5", "rain", valid_from_ms=100, **common))
+    execute(put(scope, "6", "snow", valid_from_ms=200, **common))
+    return scope
+
+
+@situation
+def save_version_between_others(connection: Connection, keys: Keys) -> Any:
+    return put(_versions(connection), "7", "the cat likes cream", key="cat", valid_from_ms=400)
+
+
+@situation
+def save_version_with_another_start(connection: Connection, keys: Keys) -> Any:
+    return put(_versions(connection), "2", "the cat liked milk", key="cat", valid_from_ms=600)
+
+
+@situation
+def save_version_of_another_key(connection: Connection, keys: Keys) -> Any:
+    return put(_versions(connection), "2", "the dog likes milk", key="dog", valid_from_ms=50)
+
+
+@situation
+def save_superseding(connection: Connection, keys: Keys) -> Any:
+    return put(_versions(connection), "7", "the cat sleeps", key="cat", valid_from_ms=700, supersedes="3")
+
+
+@situation
+def save_superseding_without_a_key(connection: Connection, keys: Keys) -> Any:
+    return put(_versions(connection), "7", "rain again", valid_from_ms=150, supersedes="5")
+
+
+@situation
+def save_superseding_by_an_earlier_one(connection: Connection, keys: Keys) -> Any:
+    return put(_versions(connection), "6", "rain before", valid_from_ms=50, supersedes="5")
+
+
+@situation
+def save_superseding_under_rebuild(connection: Connection, keys: Keys) -> Any:
+    scope = _versions(connection)
+    state = connection.store.execute(BeginReindex(scope))
+    page = connection.store.execute(Page(scope, state.cursor, 5))
+    copy_page(connection, scope, state.token, page.records)
+    return put(scope, "7", "rain again", valid_from_ms=150, supersedes="5")
+
+
+@situation
+def save_evicting_versions(connection: Connection, keys: Keys) -> Any:
+    return put(_versions(connection), "7", "a bird", key="bird", valid_from_ms=100, cap=4)
+
+
+@situation
+def save_over_expired_versions(connection: Connection, keys: Keys) -> Any:
+    scope = _versions(connection, ttl=60)
+    connection.store.execute(put(scope, "due", "the cat ran", key="cat", valid_from_ms=350, ttl_ms=1))
+    time.sleep(0.003)
+    return put(scope, "7", "the cat likes cream", key="cat", valid_from_ms=400, ttl_ms=60_000)
+
+
+@situation
+def erase_versions(connection: Connection, keys: Keys) -> Any:
+    return Erase(_versions(connection), ("2", "3", "5"))
+
+
+@situation
+def erase_versions_under_rebuild(connection: Connection, keys: Keys) -> Any:
+    write = save_superseding_under_rebuild(connection, keys)
+    connection.store.execute(write)
+    return Erase(write.scope, ("2", "5"))
+
+
+@situation
+def copy_version(connection: Connection, keys: Keys) -> Any:
+    scope = _versions(connection)
+    connection.store.execute(put(scope, "7", "rain again", valid_from_ms=150, supersedes="5"))
+    token = _under_rebuild(connection, scope)
+    (fifth,) = connection.store.execute(Page(scope, "", 1000)).records[4:5]
+    return CopyRecords(scope, token, (fifth.row,), (put(scope, "5", "rain"),))
+
+
 @situation
 def erase(connection: Connection, keys: Keys) -> Any:
     scope = _scope()

@@ -103,12 +103,12 @@ def test_no_answer_has_much_more_than_a_mebibyte_of_bodies(
         "page": (0, 500),
         "records": (gen, 1_048_576, *range(1, 41)),
         "get": ("id", *bulky),
-        "top": (40, 0, 1, 0, "", "", 0),
+        "top": (40, 0, 1, 0, "", "", "", 0),
         "turn": ("turn",),
     }
     for verb, arguments in asked.items():
         lists = keys.redis.eval(load(verb).source, 1, head, *arguments)
-        (records,) = (part for part in lists if isinstance(part, list) and len(part) == 6)
+        (records,) = (part for part in lists if isinstance(part, list) and len(part) == 7)
         assert 0 < sum(map(len, records[1])) <= 1_048_576, verb
 
 

@@ -45,7 +45,7 @@ def wait(milliseconds: int = 3) -> None:
 
 def expiries(keys: Keys, scope: Scope) -> dict[str, int]:
     """Letter -> expiry of every key there is."""
-    found = {letter: keys.redis.pexpiretime(keys.name(scope, letter)) for letter in "htsaxrmfdecgkwnq"}
+    found = {letter: keys.redis.pexpiretime(keys.name(scope, letter)) for letter in "htsaxrmfdecgkwnqvo"}
     return {letter: at for letter, at in found.items() if at != -2}
 
 

@@ -29,7 +29,7 @@ WRITE_COMMANDS = (
     "zadd",
     "zrem",
 )
-LETTERS = "htsawxrmfdeqcgkion"
+LETTERS = "htsawxrmfdeqcgkionv"
 pytestmark = pytest.mark.parametrize("name", SITUATIONS)
 
 

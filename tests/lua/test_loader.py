@@ -49,9 +49,11 @@ REDIS_7_0 = frozenset(
         "ZCOUNT",
         "ZMSCORE",
         "ZRANGE",
+        "ZRANGEBYLEX",
         "ZRANGEBYSCORE",
         "ZREM",
         "ZREVRANGE",
+        "ZREVRANGEBYLEX",
         "ZSCORE",
     ]
 )

@@ -58,6 +58,8 @@ NAMES = [
     "TagField",
     "TransferError",
     "UUIDField",
+    "Validity",
+    "ValidityField",
     "WriteFilterMixin",
     "__version__",
     "acompare",

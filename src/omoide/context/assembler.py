@@ -8,6 +8,9 @@
     composite  relevance and confidence; ignores the query        nothing
     auto       the first of hybrid, lexical, composite that the model has fields for
 
+Without a query (`assemble(order="recent", agent_id=...)`) memories come in an order: recent, important or
+relevant. Filters, and validity at an instant, hold in every mode.
+
 A query that matches nothing returns nothing. `fallback="recent"` asks for the newest memories
 instead, and the metadata says when it was used. Delivery is noted after the recall, under a turn
 id, so that outcomes can be reported by another process; a delivery that fails does not undo the
@@ -19,6 +22,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +41,7 @@ from omoide.model.partition import check_ids, scope_of_call
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import port, search
 from omoide.ops.load import BESIDE
-from omoide.ops.lookups import ALL, Conditions, narrow, without
+from omoide.ops.lookups import ALL, Conditions, at, narrow, without
 from omoide.ops.request import Record
 from omoide.ops.run import Plan, arun, run
 from omoide.types import Seconds
@@ -107,47 +111,57 @@ class ContextAssembler:
 
     def assemble(
         self,
-        query: str,
+        query: str = "",
         *,
+        order: str | None = None,
         max_items: int | None = None,
         max_tokens: int | None = None,
         explain: bool = False,
         ranking: RankWeights | None = None,
         exclude: Iterable[str] = (),
+        as_of: datetime | None = None,
         **filters: Any,
     ) -> AssemblyResult:
-        """Recall for a query.
+        """Recall for a query, or without one in an order.
 
         Args:
             query: Text in any script; its first 4,096 characters and 64 distinct terms count.
+            order: Instead of a query: `recent`, `important`, or `relevant` (decayed importance x confidence).
+                Ties by time, then id.
             max_items, max_tokens, ranking: Override the assembler's for this call.
             explain: Put the parts of every score, its rank before and after the arms, and what was cut, in
                 `metadata["explain"]`.
             exclude: Ids to leave out.
+            as_of: Only what was valid at this instant, of a model with a ValidityField; default: now.
             filters: The partition by its field names, and the filters of `Model.query.filter`
-                that an index answers.
+                that an index answers; dates by `time__gte` and `time__lt`.
         Raises:
-            QueryError: not a string, no partition, or a filter without an index.
+            QueryError: not a string, no partition, a filter without an index, or `as_of` of a model without
+                validity.
             StoreUnavailableError, StoreTimeoutError: an outage is never "no memories".
         Cost: 1 round trip (2 when nothing is cached), and 1 more to note the delivery.
         """
-        plan = self._steps(self._call(query, max_items, max_tokens, explain, ranking, exclude, filters))
+        where = self._where(exclude, as_of, filters)
+        plan = self._steps(self._call(query, order, max_items, max_tokens, explain, ranking, where))
         with port.deadline(self.deadline):
             return run(plan, port.current().store)
 
     async def aassemble(
         self,
-        query: str,
+        query: str = "",
         *,
+        order: str | None = None,
         max_items: int | None = None,
         max_tokens: int | None = None,
         explain: bool = False,
         ranking: RankWeights | None = None,
         exclude: Iterable[str] = (),
+        as_of: datetime | None = None,
         **filters: Any,
     ) -> AssemblyResult:
         """Async twin of `assemble`."""
-        plan = self._steps(self._call(query, max_items, max_tokens, explain, ranking, exclude, filters))
+        where = self._where(exclude, as_of, filters)
+        plan = self._steps(self._call(query, order, max_items, max_tokens, explain, ranking, where))
         with port.deadline(self.deadline):
             return await arun(plan, port.current().astore)
 
@@ -160,19 +174,21 @@ class ContextAssembler:
         max_tokens: int | None = None,
         ranking: RankWeights | None = None,
         exclude: Iterable[str] = (),
+        as_of: datetime | None = None,
         **filters: Any,
     ) -> Missing:
         """Why a memory does not come for a query; nothing is noted as delivered.
 
         Args:
             record_id: The memory asked about.
-            query, max_items, max_tokens, ranking, exclude, filters: As for `assemble`.
+            query, max_items, max_tokens, ranking, exclude, as_of, filters: As for `assemble`.
         Raises:
             QueryError: as `assemble`, or recall ignores the query.
             StoreUnavailableError, StoreTimeoutError: the store does not answer.
         Cost: as `assemble`, and one round trip.
         """
-        call = self._call(query, max_items, max_tokens, False, ranking, exclude, filters)
+        where = self._where(exclude, as_of, filters)
+        call = self._call(query, None, max_items, max_tokens, False, ranking, where)
         with port.deadline(self.deadline):
             return run(self._verdict(call, record_id), port.current().store)
 
@@ -185,38 +201,33 @@ class ContextAssembler:
         max_tokens: int | None = None,
         ranking: RankWeights | None = None,
         exclude: Iterable[str] = (),
+        as_of: datetime | None = None,
         **filters: Any,
     ) -> Missing:
         """Async twin of `explain_missing`."""
-        call = self._call(query, max_items, max_tokens, False, ranking, exclude, filters)
+        where = self._where(exclude, as_of, filters)
+        call = self._call(query, None, max_items, max_tokens, False, ranking, where)
         with port.deadline(self.deadline):
             return await arun(self._verdict(call, record_id), port.current().astore)
 
     def _call(
         self,
         query: str,
+        order: str | None,
         max_items: int | None,
         max_tokens: int | None,
         explain: bool,
         ranking: RankWeights | None,
-        exclude: Iterable[str],
-        filters: dict[str, Any],
+        where: tuple[Scope, Conditions],
     ) -> Call:
         """A call, checked before its first request."""
-        scope, conditions = self._where(exclude, filters)
-        defaults = self.model.__omoide_defaults__
+        scope, conditions = where
         call = Call(
             scope=scope,
             match=conditions.match,
             conditions=conditions,
-            question=search.screen(
-                query,
-                self.spec,
-                max_chars=defaults.query_chars,
-                max_terms=defaults.query_terms,
-                policy=policy_of(self.model),
-            ),
-            mode=self.mode,
+            question=self._screened(query),
+            mode=self._mode_of(query, order),
             max_items=self.max_items if max_items is None else _number("max_items", max_items, 1, MOST_ITEMS),
             max_tokens=self.max_tokens
             if max_tokens is None
@@ -224,11 +235,31 @@ class ContextAssembler:
             explain=explain,
             ranking=self.ranking if ranking is None else ranking,
         )
-        if self.mode == "composite" and query.strip():
+        if call.mode == "composite" and query.strip():
             _warn_ignored(self.spec.name)
         return call
 
-    def _where(self, exclude: Iterable[str], filters: dict[str, Any]) -> tuple[Scope, Conditions]:
+    def _screened(self, query: str) -> search.Question:
+        defaults = self.model.__omoide_defaults__
+        return search.screen(
+            query,
+            self.spec,
+            max_chars=defaults.query_chars,
+            max_terms=defaults.query_terms,
+            policy=policy_of(self.model),
+        )
+
+    def _mode_of(self, query: str, order: str | None) -> str:
+        """How one call ranks: by the assembler's mode, or without a query by an order."""
+        if order is None:
+            return self.mode
+        if query.strip():
+            raise QueryError("a query ranks by itself", hint="leave out the query, or order=")
+        return str(_choice("order", order, search.ORDERS))
+
+    def _where(
+        self, exclude: Iterable[str], as_of: datetime | None, filters: dict[str, Any]
+    ) -> tuple[Scope, Conditions]:
         """The partition a call names, and its filters."""
         spec = self.spec
         scope = scope_of_call(
@@ -236,6 +267,8 @@ class ContextAssembler:
         )
         lookups = {name: value for name, value in filters.items() if name not in spec.partition_by}
         conditions = narrow(ALL, spec, lookups, scan=False)
+        if as_of is not None:
+            conditions = at(conditions, spec, as_of)
         if conditions.ids is not None:
             raise QueryError(f"{spec.name}: recall does not filter by id", hint="use Model.query.get_many")
         left_out = (exclude,) if isinstance(exclude, str) else tuple(exclude)
@@ -288,10 +321,11 @@ class ContextAssembler:
         return all(edge.holds(record, instance) for edge in conditions.edges)
 
     def _ask(self, call: Call, limit: int, about: str | None) -> Plan[search.Ranking]:
-        if call.mode == "composite":
+        if call.mode == "composite" or call.mode in search.ORDERS:
+            order = call.mode if call.mode in search.ORDERS else search.RELEVANT
             return (
                 yield from search.rank_without_query(
-                    call.scope, limit=limit, match=call.match, explain=call.explain
+                    call.scope, order, limit=limit, match=call.match, explain=call.explain
                 )
             )
         return (

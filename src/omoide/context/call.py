@@ -7,6 +7,7 @@ from typing import Any
 
 from omoide.context.block import Block
 from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
+from omoide.fields.instants import from_milliseconds
 from omoide.model.schema import Scope
 from omoide.ops.lookups import ALL, Conditions
 from omoide.ops.request import Match
@@ -71,6 +72,8 @@ def describe(call: Call, ranking: Ranking, block: Block, delivery: Delivery) -> 
         metadata["arms_skipped"] = list(ranking.skipped)
     if call.mode == "composite":
         metadata["query_ignored"] = True
+    if call.match.as_of is not None:
+        metadata["as_of"] = from_milliseconds(call.match.as_of).isoformat()
     if call.explain:
         metadata["explain"] = _explain(ranking, block)
         metadata["arms"] = _arms(call)

@@ -15,7 +15,7 @@ DELIVERED = "delivered"
 _SAYS = {
     NO_TERMS: "the query has no term that could match: only stop words, or nothing",
     "missing": "there is no such memory in the partition: never stored there, erased, or evicted",
-    "expired": "it has expired or is not valid now",
+    "expired": "it has expired, or is not valid at the instant asked about",
     "filtered": "a filter of the call leaves it out",
     "unmatched": "neither it nor a neighbour in its session has a term of the query, nor does a date fit",
     "outranked": "others rank higher",

@@ -11,9 +11,10 @@ One row is 32 bytes, little endian; row r sits at byte r x 32, row 0 is never us
     confidence  x 65,535, rounded            length   text terms of the memory, with repeats
     session, author  ordinals, 0 for none    time     milliseconds since the epoch, UTC
 
-Models with expiry or validity have a second column of 24 bytes a row, three i64 of milliseconds, 0 for
-none: expires, valid_from, valid_to. A row is visible while it is not dead, not expired
-(now < expires) and valid (valid_from <= now < valid_to).
+Models with expiry or validity have a second column of 24 bytes a row, three i64 of milliseconds:
+expires (0 for never), valid_from, valid_to (OPEN for no end; the two are 0 without validity). A row is
+visible while it is not dead, not expired (now < expires) and, where validity counts, valid at the
+instant asked about (valid_from <= instant < valid_to).
 
 A bound of a range filter is rounded the way the stored value was (f32, 1/65,535), so that
 `importance >= 0.9` finds what was saved with 0.9.
@@ -41,6 +42,8 @@ ATTRIBUTE_BYTES = 32
 INTERVAL = "<qqq"
 INTERVAL_BYTES = 24
 CONFIDENCE_STEPS = 65535
+OPEN = 1 << 52
+"""`valid_to` of what has no end: later than any instant, and exact as a Lua number."""
 
 DEAD = 1
 SUPERSEDED = 2
@@ -50,6 +53,9 @@ ASKING = 32
 
 DAY_MS = 86_400_000
 _MOST_CHANGED = 4_096
+
+Span: TypeAlias = tuple[float, float]
+EVER: Span = (-math.inf, math.inf)
 
 _ROW = struct.Struct(ATTRIBUTE)
 _ATTRIBUTE_TYPE = [
@@ -170,6 +176,18 @@ class Columns:
             self._days[known] = self.time[known] // DAY_MS
         self._note(index)
 
+    def bound(self, rows: Sequence[int] | Rows, intervals: bytes) -> None:
+        """Replace the intervals of the rows `rows`; 24 bytes for each.
+
+        Raises:
+            CorruptRecordError: another number of rows, or a row that is not there.
+        """
+        index, spans = self._index(rows), _rows_of(intervals, _INTERVAL_TYPE)
+        if self._intervals is None or len(spans) != len(index):
+            raise CorruptRecordError("a change holds another number of intervals than it names")
+        self._intervals[index] = spans
+        self._note(index)
+
     def kill(self, rows: Sequence[int] | Rows) -> None:
         """Flag rows as dead."""
         index = self._index(rows)
@@ -195,6 +213,13 @@ class Columns:
     def row(self, row: int) -> Attributes:
         """One row, without numpy's overhead. Cost: about 0.4 us."""
         return Attributes._make(_ROW.unpack_from(self._bytes, row * ATTRIBUTE_BYTES))
+
+    def interval(self, row: int) -> tuple[int, int]:
+        """(valid_from, valid_to) of one row; 0 and OPEN where the columns have no intervals."""
+        if self._intervals is None:
+            return 0, OPEN
+        _, start, end = self._intervals[row].item()
+        return start, end
 
     @property
     def flags(self) -> NDArray[np.uint16]:
@@ -231,7 +256,12 @@ class Columns:
         return self._days
 
     def column(self, name: str) -> NDArray[Any]:
-        """Any column by its name in the layout above."""
+        """Any column by its name in the layout above; zeros for intervals that there are none of."""
+        import numpy as np
+
+        if name in ("expires", "valid_from", "valid_to"):
+            held = np.zeros(self.next, np.int64) if self._intervals is None else self._intervals[name]
+            return held[: self.next]
         view: NDArray[Any] = self._attributes[name][: self.next]
         return view
 
@@ -253,30 +283,34 @@ class Columns:
         mask: Mask = (self.flags[rows] & DEAD) == 0
         return mask
 
-    def visible(self, rows: Rows | slice, now_ms: int) -> Mask:
-        """bool[n]: which of `rows` are not dead, not expired and valid at `now_ms`."""
+    def visible(self, rows: Rows | slice, now_ms: int, valid_ms: int | None = None) -> Mask:
+        """bool[n]: which of `rows` live, are not expired at `now_ms` and valid at `valid_ms` (None: ever)."""
         mask = self.live_mask(rows)
         if self._intervals is not None:
             spans = self._intervals[: self.next][rows]
-            expires, until = spans["expires"], spans["valid_to"]
-            mask &= (expires == 0) | (expires > now_ms)
-            mask &= (spans["valid_from"] <= now_ms) & ((until == 0) | (until > now_ms))
+            mask &= (spans["expires"] == 0) | (spans["expires"] > now_ms)
+            if valid_ms is not None:
+                mask &= (spans["valid_from"] <= valid_ms) & (spans["valid_to"] > valid_ms)
         return mask
 
-    def unchanged(self, now_ms: int) -> tuple[float, float]:
-        """The half-open span of instants, `now_ms` among them, in which the same rows are visible.
+    def unchanged(self, now_ms: int, valid_ms: int | None = None) -> tuple[Span, Span]:
+        """The half-open spans of `now_ms` and of `valid_ms` in which the same rows are visible.
 
         Cost: O(rows) with intervals.
         """
-        import numpy as np
+        expiry = self._span(("expires",), now_ms)
+        return expiry, EVER if valid_ms is None else self._span(("valid_from", "valid_to"), valid_ms)
 
-        low, high = -math.inf, math.inf
-        if self._intervals is not None:
-            for name in ("expires", "valid_from", "valid_to"):
-                ends = self._intervals[name][: self.next]
-                passed = ends <= now_ms
-                low = max(low, int(ends.max(initial=0, where=passed)))
-                high = min(high, int(ends.min(initial=np.iinfo(np.int64).max, where=~passed)))
+    def _span(self, names: Sequence[str], at_ms: int) -> Span:
+        """Between the last of these instants that is not after `at_ms` and the first that is."""
+        low, high = EVER
+        for name in names if self._intervals is not None else ():
+            ends = self.column(name)
+            passed = ends <= at_ms
+            if passed.any():
+                low = max(low, int(ends[passed].max()))
+            if not passed.all():
+                high = min(high, int(ends[~passed].min()))
         return low, high
 
     def within(self, rows: Rows | slice, ranges: Ranges) -> Mask:
@@ -321,6 +355,8 @@ class Columns:
 class Filter:
     """Which rows count: visible at `now_ms`, among `allowed` (sorted), not `excluded`, within `ranges`.
 
+    `valid_ms`: valid at that instant, too; None where validity does not count.
+
     Raises:
         CorruptRecordError: an allowed row that the columns do not have.
     """
@@ -330,6 +366,7 @@ class Filter:
     allowed: Rows | None = None
     excluded: Collection[int] | Rows = ()
     ranges: Ranges | None = None
+    valid_ms: int | None = None
 
     def __post_init__(self) -> None:
         if self.allowed is not None and len(self.allowed) and self.allowed[-1] >= self.columns.next:
@@ -354,7 +391,7 @@ class Filter:
 
     def keep(self, rows: Rows) -> Rows:
         """Those of `rows` that count, in the same order. Cost: O(rows x log allowed)."""
-        rows = rows[self.columns.visible(rows, self.now_ms)]
+        rows = rows[self.columns.visible(rows, self.now_ms, self.valid_ms)]
         if self.allowed is not None and rows is not self.allowed:
             rows = rows[_among(rows, self.allowed)]
         if self.ranges is not None:

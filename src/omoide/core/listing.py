@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from omoide.core.columns import Columns, Ranges, Rows
 
 
+ORDERS = ("time", "importance", "confidence", "valid_from")
+
+
 @dataclass(slots=True)
 class Selected:
     """Rows in order. The page asked for is `rows[skip : skip + limit]` once ties are broken by id.
@@ -37,8 +40,9 @@ def select(
     allowed: Rows | None = None,
     excluded: Collection[int] | Rows = (),
     ranges: Ranges | None = None,
+    valid_ms: int | None = None,
 ) -> Selected:
-    """Rows that match, in order of `time`, `importance` or `confidence`, ties by time, newest first.
+    """Rows that match, in an order of ORDERS, ties by time, newest first.
 
     Args:
         limit: Rows; None for all.
@@ -49,10 +53,10 @@ def select(
     """
     import numpy as np
 
-    if order not in ("time", "importance", "confidence"):
-        raise QueryError("order is none of time, importance, confidence")
-    rows = Filter(columns, now_ms, allowed, excluded, ranges).matching()
-    keys = columns.column(order)[rows].astype(np.float64 if order != "time" else np.int64)
+    if order not in ORDERS:
+        raise QueryError(f"order is none of {', '.join(ORDERS)}")
+    rows = Filter(columns, now_ms, allowed, excluded, ranges, valid_ms).matching()
+    keys = columns.column(order)[rows].astype(np.int64 if order in ("time", "valid_from") else np.float64)
     if descending:
         keys = -keys
     end = len(rows) if limit is None else offset + limit
@@ -76,9 +80,10 @@ def count(
     allowed: Rows | None = None,
     excluded: Collection[int] | Rows = (),
     ranges: Ranges | None = None,
+    valid_ms: int | None = None,
 ) -> int:
     """How many rows match. Cost: O(rows), or O(allowed)."""
-    return len(Filter(columns, now_ms, allowed, excluded, ranges).matching())
+    return len(Filter(columns, now_ms, allowed, excluded, ranges, valid_ms).matching())
 
 
 def _run_start(keys: NDArray[Any], newest: NDArray[Any], position: int) -> int:

@@ -99,6 +99,7 @@ def rank(
     allowed: Rows | None = None,
     excluded: Collection[int] | Rows = (),
     ranges: Ranges | None = None,
+    valid_ms: int | None = None,
     arms: Arms = TEXT_ONLY,
     small: int = SMALL,
 ) -> Ranked:
@@ -109,7 +110,8 @@ def rank(
         table: float[1024], from `bm25.weight_table`.
         live: Live memories of the partition, the N of the idf.
         limit: Rows, >= 1.
-        now_ms: Instant for expiry and validity; read only when the columns have intervals.
+        now_ms: Instant for expiry; read only when the columns have intervals.
+        valid_ms: Instant for validity, None where that does not count.
         allowed: Only these rows, sorted; None for all.
         excluded: Never these rows; they still count for the best text.
         small: Postings below which plain Python does it; the result is the same.
@@ -121,7 +123,7 @@ def rank(
     weighted = weigh(terms, table, live, max(1.0, arms.weights.answer))
     if not weighted or limit < 1:
         return Ranked()
-    rule = Filter(columns, now_ms, allowed, excluded, ranges)
+    rule = Filter(columns, now_ms, allowed, excluded, ranges, valid_ms)
     plain = arms.links is None and not (arms.dates and arms.weights.date)
     if plain and sum(len(term.rows) for term, _ in weighted) < small:
         return _rank_small(weighted, table, rule, limit, arms)

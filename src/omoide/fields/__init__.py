@@ -4,7 +4,7 @@ keys           AutoKeyField, KeyField
 values         StringField, IntField, FloatField, DecimalField, BoolField, BytesField, DatetimeField,
                DateField, EnumField, UUIDField
 collections    TagField, ListField, DictField
-memory         DecayingSortedField, ConfidenceField, BM25Field, CoOccurrenceField
+memory         DecayingSortedField, ConfidenceField, BM25Field, CoOccurrenceField, ValidityField
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from omoide.fields.instants import DateField, DatetimeField
 from omoide.fields.keys import AutoKeyField, KeyField
 from omoide.fields.numbers import BoolField, DecimalField, FloatField, IntField
 from omoide.fields.tags import TagField
+from omoide.fields.validity import Validity, ValidityField
 from omoide.fields.values import BytesField, EnumField, StringField, UUIDField
 
 __all__ = [
@@ -40,4 +41,6 @@ __all__ = [
     "StringField",
     "TagField",
     "UUIDField",
+    "Validity",
+    "ValidityField",
 ]

@@ -5,7 +5,6 @@
 -- Cost: O(distinct terms)
 -- Include: put
 local plan, foot_bytes, body = cmsgpack.unpack(ARGV[1]), ARGV[2], ARGV[3]
-local foot = parts_of(foot_bytes, 1)
 
 -- The instant of the last touch, back from the decay order of the old half-life
 local function touched(H, row, base)
@@ -29,10 +28,18 @@ return atomically(function()
     local expires = call('ZSCORE', P.e, plan.row)
     local before = footprint_of(P, plan.row)
     plan.operation = before.operation
-    local row = put(S, G, plan, foot, foot_bytes, body, {
+    local valid_from, own_end
+    if plan.validity then
+      local chain = plan.chain or unkeyed(before.chain)
+      foot_bytes = with_chain(foot_bytes, 1, chain)
+      if chain and chain == before.chain then own_end = version_of(P, plan.row, before).own end
+      valid_from = start_of(P, plan.row)
+    end
+    local row = put(S, G, plan, parts_of(foot_bytes, 1), foot_bytes, body, {
       version = version, confidence = confidence, time = time, statistics = call('HGET', P.c, plan.row) or nil,
       touched = touched(H, plan.row, base), expires = expires and tonumber(expires) or nil,
-      evicted = before.evicted, earlier = before.earlier, copied = true, old = false,
+      evicted = before.evicted, earlier = before.earlier, copied = true, old = false, valid_from = valid_from,
+      own_end = own_end,
     }, now)
     copy_edges(P, plan.row, S, row)
     result = 1

@@ -2,7 +2,7 @@
 -- KEYS: head
 -- ARGV: ids (MessagePack list), at most 16
 -- Returns: gen, v, next, n, sdl, log end, 1 per id that was there or else 0,
---   {row, terms} of each erased record | nothing for no partition
+--   {row, terms} of each erased record, {row, interval} of each version whose end changed | nothing for no partition
 -- Cost: O(distinct terms of the records)
 -- Include: head erase records
 local ids = cmsgpack.unpack(ARGV[1])
@@ -23,5 +23,5 @@ return atomically(function()
     end
   end
   if #gone > 0 then close_both(P, H, S, G) end
-  return { H.gen, H.v, H.next, H.n, H.sdl, log_end(P, H), there, gone }
+  return { H.gen, H.v, H.next, H.n, H.sdl, log_end(P, H), there, gone, mended_rows() }
 end)

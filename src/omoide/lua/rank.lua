@@ -1,7 +1,7 @@
 -- rank: the server reader: score, filter and return the best records in one call
 -- KEYS: head
 -- ARGV: plan (MessagePack map: terms, weights, k1, b, pivot (0: live average), limit, must (terms that have to hold),
---   exclude ids, time, importance, confidence (half-open ranges, lists of low and high, rounded as stored), budget, looks,
+--   exclude ids, valid (`now` or ms: as of when; none where validity does not count), time, importance, confidence (half-open ranges, lists of low and high, rounded as stored), budget, looks,
 --   session (field, or none), borrow (postings up to which neighbours count), strict, names (terms of names), dates
 --   (lists of year, month, day, 0 for none), cues (bits of the flags), ranking (map of near, far, answer, gate, asking,
 --   author, date, cue, importance, confidence))
@@ -19,6 +19,7 @@ if not H then return {} end
 check_companions(P, H)
 local floor, unpack_bytes, max = math.floor, struct.unpack, math.max
 local W, now = plan.ranking, clock()
+mask(plan.valid, now)
 local function round20(x) return floor(x * 1048576 + 0.5) / 1048576 end
 
 local TF_LEVELS = { 1, 2, 3, 4, 5, 6, 8, 12 }
@@ -192,7 +193,7 @@ local passing = setmetatable({}, {
     local held = attributes[row]
     local ok = held[1] % 2 == 0 and (not allowed or allowed[row] or false) and within(plan.time or nil, held[8])
       and within(plan.importance or nil, held[4]) and within(plan.confidence or nil, held[2] / 65535)
-      and not expired(P, row, now)
+      and not expired(P, row, now) and not invalid(P, row)
     self[row] = ok
     return ok
   end,

@@ -1,6 +1,6 @@
 -- spread: best-path propagation over the graph from seed records
 -- KEYS: head
--- ARGV: plan (MessagePack map: seeds = list of {id, score}, hops, fan_out, decay, limit)
+-- ARGV: plan (MessagePack map: seeds = list of {id, score}, hops, fan_out, decay, limit, valid (as for rank))
 -- Returns: id, score, ... strongest first, ties by id; seeds left out
 -- Cost: O(seeds x fan_out ^ hops), at most 4,096 nodes
 -- Include: records footprint
@@ -39,8 +39,9 @@ for _ = 1, plan.hops do
 end
 
 local now, found = clock(), {}
+mask(plan.valid, now)
 for row, score in pairs(best) do
-  if not start[row] and not expired(P, row, now) then
+  if not start[row] and not expired(P, row, now) and not invalid(P, row) then
     local foot = redis.call('HGET', P.f, row)
     found[#found + 1] = { id_of(foot), score }
   end

@@ -1,11 +1,13 @@
 -- top: the first records of the decay order
 -- KEYS: head
--- ARGV: limit (at most 500), `1` to weigh by confidence, scale in seconds and exponent of a power law (0: none); to go
---   on: what the limit-th best has so far (empty: not so many yet), place (decay order, how many of that order before)
+-- ARGV: limit (at most 500), `1` to weigh by confidence, scale in seconds and exponent of a power law (0: none), instant
+--   whose validity counts (`now` or ms; empty: none); to go on: what the limit-th best has so far (empty: not so many yet),
+--   place (decay order, how many of that order before)
 -- Returns: now, gen, rows of the best from that place on, in order, the records of the first 250 as far as 1 MiB of bodies
 --   goes (one at least), place to go on from (decay order, how many of it; an empty order at the end)
 -- Cost: O(log N + limit); weighed, O(log N + the records within 22 % of the last one's relevance); by power law, newest
---   first until no older record can enter; at most 2,048 rows looked at, half of that where each is weighed
+--   first until no older record can enter; at most 2,048 rows looked at, those that are not valid among them, half of that
+--   where each is weighed
 -- Include: records
 --
 -- relevance x (.8 + .2 confidence) has the same order as z + ln(.8 + .2 confidence), and the second term is at most 0:
@@ -15,7 +17,8 @@
 local H = read_head(P)
 local now, limit, weigh = clock(), tonumber(ARGV[1]), ARGV[2] == '1'
 local scale, exponent = tonumber(ARGV[3]), tonumber(ARGV[4])
-local floor, place, passed = tonumber(ARGV[5] or '') or -math.huge, ARGV[6] or '', tonumber(ARGV[7] or 0)
+local floor, place, passed = tonumber(ARGV[6] or '') or -math.huge, ARGV[7] or '', tonumber(ARGV[8] or 0)
+mask(ARGV[5], now)
 if not H then return { now, '', {}, {}, '', 0 } end
 check_companions(P, H)
 local PAGE, BUDGET = 256, (weigh or exponent > 0) and 1024 or 2048
@@ -63,7 +66,7 @@ end
 local best, kept = {}, 0
 local function keep(row, z)
   local key = key_of(row, z)
-  if key < floor then return end
+  if key < floor or invalid(P, row) then return end
   kept = kept + 1
   best[kept] = { row, key, z }
   if kept >= 2 * limit or (kept == limit and floor == -math.huge) then

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import astuple, replace
 from hashlib import blake2b
 from typing import Any
 
 from omoide.errors import ModelError
 from omoide.model.field import Field
 from omoide.model.meta import Options, Partition
-from omoide.model.schema import ModelSpec
+from omoide.model.schema import ModelSpec, ValidityIndex
 
 RESERVED = frozenset(
     {
         "action",
+        "as_of",
         "assembler",
         "certify",
         "cls",
@@ -31,6 +33,7 @@ RESERVED = frozenset(
         "max_tokens",
         "model",
         "patience",
+        "order",
         "position",
         "progress",
         "query",
@@ -42,6 +45,9 @@ RESERVED = frozenset(
     }
 )
 """Options of calls that name a partition by keywords; a partition field of such a name could not be given."""
+
+_DESCRIBED = ("text", "decay", "certainty", "validity")
+"""Roles that have an entry of their own in a spec."""
 
 FORMAT = "1"
 """Version of the index entries that fields write; part of every fingerprint."""
@@ -97,7 +103,7 @@ def build_spec(cls: type, meta: Options) -> ModelSpec:
         ModelError: the class cannot work.
     """
     fields = {name: field.adapted(meta.defaults) for name, field in gather_fields(cls).items()}
-    owners = {role: _only(cls, fields, role) for role in ("id", "text", "decay", "certainty", "graph")}
+    owners = {role: _only(cls, fields, role) for role in ("id", *_DESCRIBED, "graph")}
     id_field = owners["id"]
     if id_field is None:
         raise ModelError(f"{cls.__name__} has no id", hint="add a field such as memory_id = AutoKeyField()")
@@ -115,8 +121,9 @@ def build_spec(cls: type, meta: Options) -> ModelSpec:
     described: dict[str, Any] = {
         role: None if name is None else fields[name].describe(cls.__name__, meta.defaults)
         for role, name in owners.items()
-        if role in ("text", "decay", "certainty")
+        if role in _DESCRIBED
     }
+    described["validity"] = _validity(fields, described["validity"])
     shape = (exact, meta.unique_together, meta.ttl is not None, sorted(roles.items()), owners["graph"])
     return ModelSpec(
         name=meta.name,
@@ -224,6 +231,17 @@ def _usual(fields: Mapping[str, Field[Any]], name: str, trait: str) -> str | Non
     return name if name in fields and getattr(fields[name], trait) else None
 
 
+def _validity(fields: Mapping[str, Field[Any]], index: ValidityIndex | None) -> ValidityIndex | None:
+    """With the fields of the usual names, where others are not stated."""
+    if index is None:
+        return None
+    return replace(
+        index,
+        start=index.start or _usual(fields, "valid_from", "timed"),
+        end=index.end or _usual(fields, "valid_to", "timed"),
+    )
+
+
 def _cap(cls: type) -> tuple[int, bool]:
     """Most records a partition may hold (0: no bound), and whether that is a default of omoide's."""
     for base in cls.__mro__:
@@ -240,7 +258,7 @@ def _cap(cls: type) -> tuple[int, bool]:
 def _fingerprint(described: Mapping[str, Any], shape: tuple[Any, ...]) -> str:
     """16 hex digits over all that shapes stored index entries."""
     text, decay, certainty = described["text"], described["decay"], described["certainty"]
-    parts = (
+    parts: tuple[Any, ...] = (
         FORMAT,
         None if text is None else (text.source, text.analyzer.fingerprint),
         None
@@ -249,4 +267,6 @@ def _fingerprint(described: Mapping[str, Any], shape: tuple[Any, ...]) -> str:
         None if certainty is None else (certainty.initial, certainty.prior_weight, certainty.cap),
         shape,
     )
+    if described["validity"] is not None:
+        parts = (*parts, astuple(described["validity"]))
     return blake2b(repr(parts).encode(), digest_size=8).hexdigest()

@@ -52,7 +52,7 @@ class Field(Generic[V]):
     scanned: ClassVar[bool] = False
     """It may hold words of a person, so the firewall reads it."""
     role: ClassVar[str] = ""
-    """What at most one field of a model does for it: `id`, `text`, `decay`, `certainty`, `graph`."""
+    """What at most one field of a model does: `id`, `text`, `decay`, `certainty`, `validity`, `graph`."""
     numeric: ClassVar[bool] = False
     """Its values are finite numbers."""
     textual: ClassVar[bool] = False

@@ -56,6 +56,10 @@ class StoredRecord(Protocol):
     def relevance(self) -> float | None: ...
     @property
     def expires_ms(self) -> Milliseconds: ...
+    @property
+    def valid_from_ms(self) -> Milliseconds | None: ...
+    @property
+    def valid_to_ms(self) -> Milliseconds | None: ...
 
 
 @dataclass(slots=True)
@@ -64,7 +68,7 @@ class State:
 
     `raw`: stored forms of all fields as last loaded or saved; an attribute that is set may differ from it.
     `extra`: stored values no field of this class names. `record` is None until the instance was loaded.
-    `fresh_id`: its id was generated and no request has named it yet.
+    `fresh_id`: its id was generated and no request has named it yet. `interval`: its validity as last told.
     """
 
     stored: bool = False
@@ -75,6 +79,7 @@ class State:
     confidence: float | None = None
     generated_id: bool = False
     fresh_id: bool = False
+    interval: tuple[Milliseconds, Milliseconds | None] | None = None
 
 
 class Instance:
@@ -169,7 +174,9 @@ def loaded_state(spec: ModelSpec, record: StoredRecord) -> State:
     raw[spec.id_field] = record.id
     known = raw.keys() <= spec.fields.keys()
     extra = {} if known else {name: value for name, value in raw.items() if name not in spec.fields}
-    return State(True, record.version, raw, extra, record)
+    start = record.valid_from_ms
+    interval = None if start is None else (start, record.valid_to_ms)
+    return State(True, record.version, raw, extra, record, interval=interval)
 
 
 def copied_state(state: State) -> State:

@@ -68,13 +68,26 @@ class Certainty:
 
 
 @dataclass(frozen=True, slots=True)
+class ValidityIndex:
+    """The valid time of a model: which fields say from when and until when, and what makes versions.
+
+    `start`, `end`: DatetimeFields, None for none. `key`: fields; empty: only supersession makes versions.
+    """
+
+    name: str
+    key: tuple[str, ...] = ()
+    start: str | None = None
+    end: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSpec:
     """One model. `fields` is in definition order, inherited fields first.
 
     `partition_by` is empty when the model has one partition. `exact` names the fields that can be
     filtered by equality (tags, `index=True`, further keys, session, author). `fingerprint` covers
     all that shapes stored index entries: format, analyzer, sources, exact fields, uniqueness,
-    half-life, expiry.
+    half-life, expiry, validity.
     """
 
     name: str
@@ -85,6 +98,7 @@ class ModelSpec:
     text: TextIndex | None = None
     decay: DecayIndex | None = None
     certainty: Certainty | None = None
+    validity: ValidityIndex | None = None
     graph: str | None = None
     exact: tuple[str, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()

@@ -9,11 +9,23 @@ from typing import Any, TypeVar
 
 from omoide.core.decay import NEVER
 from omoide.errors import CorruptRecordError, QueryError
-from omoide.model.instance import Instance
+from omoide.model.instance import Instance, spec_of
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops.bounds import meet
-from omoide.ops.lookups import ALL, Conditions, holds
-from omoide.ops.request import EVERYTHING, Count, Find, Get, GetUnique, Page, PageReply, Record, Request, Top
+from omoide.ops.lookups import ALL, Conditions, holds, ranged
+from omoide.ops.request import (
+    EVERYTHING,
+    Count,
+    Find,
+    Get,
+    GetUnique,
+    Match,
+    Page,
+    PageReply,
+    Record,
+    Request,
+    Top,
+)
 from omoide.ops.run import Plan
 
 M = TypeVar("M", bound=Instance)
@@ -29,6 +41,10 @@ BESIDE = 16
 """Records asked for beyond those wanted when a bound falls inside an index step."""
 
 INDEXED_ORDERS = ("time", "importance", "confidence")
+BY_VALIDITY = "valid_from"
+
+EVER = Conditions(Match(history=True))
+"""Every version, valid or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +61,13 @@ class Selection:
     @property
     def by_index(self) -> bool:
         """Indexes alone answer it."""
-        return self.conditions.ids is None and not self.conditions.tests and self.order in INDEXED_ORDERS
+        ordered = has_order(self.scope.spec, self.order)
+        return self.conditions.ids is None and not self.conditions.tests and ordered
+
+
+def has_order(spec: ModelSpec, order: str) -> bool:
+    """Whether an index has the order: that of validity only where there is any."""
+    return order in INDEXED_ORDERS or (order == BY_VALIDITY and spec.validity is not None)
 
 
 def one(model: type[M], scope: Scope, record_id: str) -> Plan[M | None]:
@@ -175,7 +197,7 @@ def _counted(model: type[M], selection: Selection) -> Plan[int]:
         span = meet(getattr(match, edge.role), edge.step)
         if span is None:
             continue
-        beside: tuple[Record, ...] = yield Find(scope, replace(match, **{edge.role: span}))
+        beside: tuple[Record, ...] = yield Find(scope, ranged(match, edge.role, span))
         pairs = ((record, model.from_record(record)) for record in beside)
         wrong |= {record.id for record, instance in pairs if not edge.holds(record, instance)}
     if match is conditions.match:
@@ -240,10 +262,13 @@ def unconditional(scope: Scope) -> Selection:
 def _sort_key(instance: Instance, order: str) -> tuple[Any, ...]:
     """Ties by time, then id; None sorts below every value."""
     record = record_of(instance)
-    if order in INDEXED_ORDERS:
-        value = {"time": record.time_ms, "importance": record.importance, "confidence": record.confidence}[
-            order
-        ]
+    if has_order(spec_of(type(instance)), order):
+        value = {
+            "time": record.time_ms,
+            "importance": record.importance,
+            "confidence": record.confidence,
+            "valid_from": record.valid_from_ms or 0,
+        }[order]
         return (True, value, record.time_ms, record.id)
     try:
         held = getattr(instance, order, None)

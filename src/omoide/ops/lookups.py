@@ -17,6 +17,7 @@ from sys import float_info
 from typing import Any
 
 from omoide.errors import CorruptRecordError, FieldError, QueryError
+from omoide.fields.instants import to_milliseconds
 from omoide.fields.tags import TagField
 from omoide.fields.values import BytesField, EnumField
 from omoide.model.field import Field
@@ -109,10 +110,45 @@ def without(base: Conditions, ids: tuple[str, ...]) -> Conditions:
     return replace(base, match=replace(base.match, exclude=tuple(dict.fromkeys((*base.match.exclude, *ids)))))
 
 
+def at(base: Conditions, spec: ModelSpec, as_of: object) -> Conditions:
+    """Conditions as of an instant: only what was valid then.
+
+    Raises:
+        QueryError: the model has no validity, or that is no aware datetime.
+    """
+    _need_validity(spec, "as_of")
+    if not isinstance(as_of, datetime) or as_of.utcoffset() is None:
+        raise QueryError(f"{spec.name}: as_of is an aware datetime", hint="datetime(..., tzinfo=UTC)")
+    return replace(base, match=replace(base.match, as_of=to_milliseconds(as_of), history=False))
+
+
+def ever(base: Conditions, spec: ModelSpec) -> Conditions:
+    """Conditions that every version can meet, valid or not.
+
+    Raises:
+        QueryError: the model has no validity.
+    """
+    _need_validity(spec, "history")
+    return replace(base, match=replace(base.match, as_of=None, history=True))
+
+
+def _need_validity(spec: ModelSpec, option: str) -> None:
+    if spec.validity is None:
+        raise QueryError(f"{spec.name} has no ValidityField, which {option} needs")
+
+
+def _valid(match: Match, record: Record) -> bool:
+    """Whether a record is valid as the conditions ask; by the server's clock when it was read."""
+    if record.valid_from_ms is None or match.history:
+        return True
+    instant = record.read_ms if match.as_of is None else match.as_of
+    return record.valid_from_ms <= instant and (record.valid_to_ms is None or instant < record.valid_to_ms)
+
+
 def holds(conditions: Conditions, record: Record, instance: Instance) -> bool:
     """Whether a record meets all conditions but the ids, checked in the client."""
     match = conditions.match
-    if record.id in match.exclude:
+    if record.id in match.exclude or not _valid(match, record):
         return False
     ranges = (
         (match.time, record.time_ms),
@@ -151,7 +187,7 @@ def _add(base: Conditions, spec: ModelSpec, name: str, operator: str, value: Any
     if role is not None and operator in ("gte", "lt"):
         _check_bound(spec, name, role, value)
         rounded, edge = bound(role, operator, value)
-        match = replace(base.match, **{role: _cut(getattr(base.match, role), operator, rounded)})
+        match = ranged(base.match, role, _cut(getattr(base.match, role), operator, rounded))
         return replace(base, match=match, edges=base.edges if edge is None else (*base.edges, edge))
     if name not in spec.fields:
         raise QueryError(
@@ -167,6 +203,12 @@ def _add(base: Conditions, spec: ModelSpec, name: str, operator: str, value: Any
             hint="add scan=True to test every record of the partition, or index the field",
         )
     return replace(base, tests=(*base.tests, Test(name, operator, _tested(spec, attribute, operator, value))))
+
+
+def ranged(match: Match, role: str, bounds: tuple[Any, Any]) -> Match:
+    """The match with other bounds of a range."""
+    changes: dict[str, Any] = {role: bounds}
+    return replace(match, **changes)
 
 
 def _with_ids(base: Conditions, spec: ModelSpec, ids: tuple[Any, ...]) -> Conditions:

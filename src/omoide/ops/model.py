@@ -58,7 +58,12 @@ class Model(Instance):
     # ---- writing -------------------------------------------------------------------------------
 
     def save(
-        self, *, operation_id: str | None = None, expect_version: int | None = None, resurrect: bool = False
+        self,
+        *,
+        operation_id: str | None = None,
+        expect_version: int | None = None,
+        resurrect: bool = False,
+        supersedes: str | None = None,
     ) -> SaveOutcome:
         """Store the whole record.
 
@@ -71,23 +76,31 @@ class Model(Instance):
             expect_version: Store only over this version.
             resurrect: A record that was stored and is gone is written anew, instead of the outcome
                 `deleted`.
+            supersedes: Id of the version that this record follows, of a model with a ValidityField: it ends
+                where this one starts, in the same step. The one that starts later stands.
         Raises:
             FieldError: a value breaks a rule of its field; nothing was sent.
-            QueryError: an empty operation id, or a version that is no whole number.
-            ConflictError: `expect_version` is not the version stored; nothing changed.
+            QueryError: an empty operation id, a version that is no whole number, or a model without validity.
+            ConflictError: `expect_version` is not the version stored, or the version to supersede is not
+                there (`missing`), has an end (`closed`) or another key (`other_key`); nothing changed.
         Cost: one round trip, O(distinct terms) on the server; a refused save one as well.
         """
-        options = _save_options(operation_id, expect_version, resurrect)
+        options = _save_options(operation_id, expect_version, resurrect, supersedes)
         current = batches.active()
         if current is not None:
             return current.add_save(self, **options)
         return run(saves.save(self, **options), port.current().store)
 
     async def asave(
-        self, *, operation_id: str | None = None, expect_version: int | None = None, resurrect: bool = False
+        self,
+        *,
+        operation_id: str | None = None,
+        expect_version: int | None = None,
+        resurrect: bool = False,
+        supersedes: str | None = None,
     ) -> SaveOutcome:
         """Store the whole record; see `save`."""
-        options = _save_options(operation_id, expect_version, resurrect)
+        options = _save_options(operation_id, expect_version, resurrect, supersedes)
         current = batches.active()
         if current is not None:
             return current.add_save(self, **options)
@@ -274,14 +287,20 @@ class Model(Instance):
 
     @classmethod
     def count(cls, **partition: Any) -> int:
-        """How many records a partition holds. Cost: one round trip, O(1) on the server."""
-        selection = load.Selection(cls._scope(partition, "count"))
+        """How many records a partition holds, versions that are over included.
+
+        Cost: one round trip, O(1) on the server.
+        """
+        selection = load.Selection(cls._scope(partition, "count"), load.EVER)
         return run(load.count(cls, selection), port.current().store)
 
     @classmethod
     async def acount(cls, **partition: Any) -> int:
-        """How many records a partition holds. Cost: one round trip, O(1) on the server."""
-        selection = load.Selection(cls._scope(partition, "count"))
+        """How many records a partition holds, versions that are over included.
+
+        Cost: one round trip, O(1) on the server.
+        """
+        selection = load.Selection(cls._scope(partition, "count"), load.EVER)
         return await arun(load.count(cls, selection), port.current().astore)
 
     @classmethod
@@ -307,11 +326,14 @@ class Model(Instance):
         return Associations(self)
 
 
-def _save_options(operation_id: str | None, expect_version: int | None, resurrect: bool) -> dict[str, Any]:
+def _save_options(
+    operation_id: str | None, expect_version: int | None, resurrect: bool, supersedes: str | None
+) -> dict[str, Any]:
     return {
         "mode": "upsert" if resurrect else None,
         "operation_id": operation_id,
         "expect_version": expect_version,
+        "supersedes": supersedes,
     }
 
 

@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 from omoide.errors import QueryError
 from omoide.model.draft import Draft, Refusal
 from omoide.model.instance import Instance, add_entries, id_of, scope_of, spec_of, stored_values
+from omoide.model.partition import check_ids
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops.request import Put
 from omoide.ops.unique import unique_digests
@@ -38,6 +39,7 @@ def prepare(
     mode: str | None = None,
     operation_id: str | None = None,
     expect_version: int | None = None,
+    supersedes: str | None = None,
     entities: Sequence[str] = (),
 ) -> Prepared:
     """Check and screen a record, and make the request that writes it. No I/O.
@@ -47,12 +49,13 @@ def prepare(
 
     Raises:
         FieldError: a value breaks a rule of its field.
-        QueryError: an operation id or a version that cannot be one.
+        QueryError: an operation id or a version that cannot be one, or no version that could be superseded.
     """
     check_call(operation_id, expect_version)
     spec = spec_of(type(instance))
     name_by_operation(instance, operation_id)
     scope, record_id = scope_of(instance), id_of(instance)
+    check_superseded(spec, record_id, supersedes)
     draft = Draft(stored_values(instance), entities=list(entities))
     for gate in type(instance).__omoide_gates__:
         refusal = gate(instance, draft)
@@ -65,6 +68,7 @@ def prepare(
         expect_version=expect_version,
         operation_id=operation_id or uuid4().hex,
         cap=effective_cap(spec),
+        supersedes=supersedes,
     )
     return Prepared(instance, scope, record_id, put, draft.left_out, counters=tuple(draft.counters))
 
@@ -77,6 +81,16 @@ def check_call(operation_id: str | None, expect_version: int | None) -> None:
         return
     if isinstance(expect_version, bool) or not isinstance(expect_version, int) or expect_version < 0:
         raise QueryError("expect_version is a whole number, not negative")
+
+
+def check_superseded(spec: ModelSpec, record_id: str, supersedes: str | None) -> None:
+    """Raise QueryError unless a record of the model can supersede one of this id."""
+    if supersedes is None:
+        return
+    if spec.validity is None:
+        raise QueryError(f"{spec.name} has no versions", hint="add a ValidityField")
+    if check_ids(spec, (supersedes,)) == (record_id,):
+        raise QueryError(f"{spec.name}: a record cannot supersede itself", hint="update() changes it")
 
 
 def name_by_operation(instance: Instance, operation_id: str | None) -> None:
@@ -127,6 +141,9 @@ def put_of(instance: Instance, scope: Scope, record_id: str, draft: Draft) -> Pu
         asking=draft.asking,
         suspect=draft.suspect,
         ttl_ms=None if ttl is None else round(ttl * 1_000),
+        valid_from_ms=draft.valid_from_ms,
+        valid_to_ms=draft.valid_to_ms,
+        chain=draft.chain,
     )
 
 

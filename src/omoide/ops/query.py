@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from omoide.errors import QueryError
@@ -18,8 +19,8 @@ from omoide.model.partition import check_ids, scope_of_call
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import batch as batches
 from omoide.ops import delete, load, port
-from omoide.ops.load import INDEXED_ORDERS, Selection
-from omoide.ops.lookups import ALL, Conditions, can_order, holds, narrow, without
+from omoide.ops.load import Selection
+from omoide.ops.lookups import ALL, Conditions, at, can_order, ever, holds, narrow, without
 from omoide.ops.run import Plan, arun, run
 from omoide.ops.unique import unique_digest
 
@@ -45,7 +46,7 @@ class Query(Generic[M]):
 
     # ---- narrowing -----------------------------------------------------------------------------
 
-    def filter(self, *, scan: bool = False, **lookups: Any) -> Query[M]:
+    def filter(self, *, scan: bool = False, as_of: datetime | None = None, **lookups: Any) -> Query[M]:
         """Keep records that meet every lookup; the partition's own fields say where to look.
 
         Indexed: ids (`id__in=`), tags, `index=True` fields, session and author by equality;
@@ -53,14 +54,27 @@ class Query(Generic[M]):
         record of the partition in the client, and needs `scan=True`. Ranges are exact, to the microsecond
         for times; an importance is compared in single precision when the bound is one, as 0.1 is.
 
+        Where the model has a ValidityField, only records count that are valid now, or `as_of` an instant.
+
         Raises:
-            QueryError: the partition is not named, or no index answers a lookup.
+            QueryError: the partition is not named, no index answers a lookup, or `as_of` is asked of a model
+                without validity.
         """
         scope = self._located(lookups)
         rest = {name: value for name, value in lookups.items() if name not in scope.spec.partition_by}
         scanning = self.scanning or scan
         conditions = narrow(self.conditions, scope.spec, rest, scan=scanning)
+        if as_of is not None:
+            conditions = at(conditions, scope.spec, as_of)
         return replace(self, scope=scope, conditions=conditions, scanning=scanning)
+
+    def history(self) -> Query[M]:
+        """Every version, those that are over and those that are still to come included.
+
+        Raises:
+            QueryError: the model has no ValidityField.
+        """
+        return replace(self, conditions=ever(self.conditions, self._spec))
 
     def scan(self) -> Query[M]:
         """Allow lookups and orders that no index answers: every record is read, a round trip per 500."""
@@ -71,19 +85,22 @@ class Query(Generic[M]):
         return replace(self, conditions=without(self.conditions, check_ids(self._spec, tuple(ids))))
 
     def order_by(self, order: str) -> Query[M]:
-        """Order by `time`, `importance` or `confidence`, descending with a leading `-`.
+        """Order by `time`, `importance`, `confidence` or `valid_from`, descending with a leading `-`.
 
         Other fields need `scan()`. Ties: by time, then id.
         """
         name = order.removeprefix("-")
         spec = self._spec
         certainty = None if spec.certainty is None else spec.certainty.name
-        role = {spec.time: "time", spec.importance: "importance", certainty: "confidence"}.get(name, name)
-        if role not in INDEXED_ORDERS and (name not in spec.fields or not self.scanning):
+        roles = {spec.time: "time", spec.importance: "importance", certainty: "confidence"}
+        role = roles.get(name, name)
+        if spec.validity is not None and name == spec.validity.start:
+            role = load.BY_VALIDITY
+        if not load.has_order(spec, role) and (name not in spec.fields or not self.scanning):
             raise QueryError(
                 f"{spec.name}: no index orders by {name!r}", hint="scan() first, or order by time"
             )
-        if role not in INDEXED_ORDERS and not can_order(spec.fields[name]):
+        if not load.has_order(spec, role) and not can_order(spec.fields[name]):
             raise QueryError(f"{spec.name}.{name} has no order")
         return replace(self, order=role, descending=order.startswith("-"))
 

@@ -9,7 +9,7 @@ another partition.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from omoide.core.arms.weights import RankWeights
@@ -36,7 +36,8 @@ class Record:
     `values` are stored forms by field name (unknown names included). `confidence` is in (0, 1).
     `relevance` is the decayed base score at the time of the reply (None without a decay field), `order`
     the score of the decay order: the greater the earlier, at any time (by a power law: the last touch).
-    Instants are milliseconds since the epoch, UTC; 0 is never.
+    Instants are milliseconds since the epoch, UTC; 0 is never. `read_ms`: the time of the reply. It is valid
+    from `valid_from_ms` until before `valid_to_ms` (None: no end); both are None without validity.
     """
 
     id: str
@@ -53,6 +54,9 @@ class Record:
     relevance: float | None = None
     expires_ms: int = 0
     order: float = 0.0
+    valid_from_ms: int | None = None
+    valid_to_ms: int | None = None
+    read_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,9 @@ class Put(Request["PutReply"]):
     `cap`: most records the partition may hold, 0 for no bound. `kept`: state of a new record that takes the
     place of what the store would begin with (`time_ms`, `ttl_ms` and `entities` of the write still hold);
     its names then make no edges.
+    With validity: `valid_from_ms` None is the time of the record, at the latest that of its first save;
+    `valid_to_ms` None is no end of its own; records of one `chain` are versions of each other.
+    `supersedes`: id of the version that has no end yet and gets one by this write, in the same step.
     """
 
     scope: Scope
@@ -125,11 +132,20 @@ class Put(Request["PutReply"]):
     ttl_ms: int | None = None
     cap: int = 0
     kept: Kept | None = None
+    valid_from_ms: int | None = None
+    valid_to_ms: int | None = None
+    chain: str | None = None
+    supersedes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PutReply:
-    """status: `stored`, `duplicate` (of `duplicate_of`), `exists`, `deleted`, `version`, `expired`."""
+    """status: `stored`, `duplicate` (of `duplicate_of`), `exists`, `deleted`, `version`, `expired`; of the
+    version to supersede `missing`, `closed` (it has an end), `other_key`.
+
+    With validity: the record's own `interval` (None: no end) as it now is, and the version that was `closed`:
+    the one that ends where this one starts, and did not before.
+    """
 
     status: str
     version: int = 0
@@ -138,6 +154,8 @@ class PutReply:
     repeated: bool = False
     duplicate_of: str | None = None
     mirrored: bool = True
+    closed: str | None = None
+    interval: tuple[int, int | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +261,8 @@ class Match:
     """Filters that indexes answer. All must hold; an empty Match holds for every live record.
 
     `exact`: (field, value). `exclude`: ids. Ranges are half-open `[low, high)`, None for open;
-    `time` in milliseconds.
+    `time` in milliseconds. Where records have validity, only those count that are valid `as_of` (ms; None:
+    now, by the server's clock), or with `history` every version.
     """
 
     exact: tuple[tuple[str, str], ...] = ()
@@ -251,6 +270,13 @@ class Match:
     time: tuple[int | None, int | None] | None = None
     importance: tuple[float | None, float | None] | None = None
     confidence: tuple[float | None, float | None] | None = None
+    as_of: int | None = None
+    history: bool = False
+
+    @property
+    def selects(self) -> bool:
+        """Whether there is a filter beside validity."""
+        return replace(self, as_of=None, history=False) != EVERYTHING
 
 
 EVERYTHING = Match()
@@ -304,7 +330,7 @@ class Absence:
     """Why a record is not among the hits.
 
     `reason`: `found` (it is among them), `missing` (never stored, or erased), `expired` (or not valid
-    now), `filtered`, `unmatched` (nothing of the query applies to it), `outranked` (`score` is below
+    then), `filtered`, `unmatched` (nothing of the query applies to it), `outranked` (`score` is below
     `least`, that of the last hit, or ties with it and comes later). `tree` explains a score.
     """
 
@@ -346,7 +372,10 @@ class Top(Request["tuple[Record, ...]"]):
 
 @dataclass(frozen=True, slots=True)
 class Find(Request["tuple[Record, ...]"]):
-    """Records that match, ordered by `time`, `importance`, `confidence` (ties by time, then id)."""
+    """Records that match, ordered by `time`, `importance`, `confidence` or `valid_from`.
+
+    Ties by time, then id.
+    """
 
     scope: Scope
     match: Match = EVERYTHING

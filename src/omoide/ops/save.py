@@ -27,6 +27,13 @@ MOST_RACES = 16
 
 DELETED = "deleted"
 
+NOT_SUPERSEDED = {
+    "missing": "the version to supersede is not there",
+    "closed": "the version to supersede has an end already",
+    "other_key": "the version to supersede is one of another key",
+}
+"""Why a version was not superseded, and the save that asked for it stored nothing."""
+
 _log = logging.getLogger("omoide")
 _warned: set[tuple[str, tuple[str, ...]]] = set()
 
@@ -38,7 +45,8 @@ class SaveOutcome:
     Attributes:
         stored: The record is in the store, as given.
         reason: "" when stored, else `duplicate`, `exists`, `deleted`, `version`, `error`, `batched`
-            (inside a batch), `below_threshold`, or a reason of the firewall.
+            (inside a batch), `below_threshold`, or a reason of the firewall; `missing`, `closed` or
+            `other_key` of the version that was to be superseded.
         id: The record's id.
         version: The record's version after the save.
         created: It was new.
@@ -50,6 +58,7 @@ class SaveOutcome:
         repeated: The operation id had been applied before; nothing was done again. The store knows the last
             5 operations of a record, for as long as the record is there.
         error: What stopped this write, when a group of writes was sent.
+        closed: Id of the version that ends where this one starts, and did not before.
     """
 
     stored: bool
@@ -63,6 +72,7 @@ class SaveOutcome:
     repeated: bool = False
     error: StoreError | None = None
     mirrored: bool = True
+    closed: str | None = None
 
     def __bool__(self) -> bool:
         return self.stored
@@ -74,13 +84,21 @@ def save(
     mode: str | None = None,
     operation_id: str | None = None,
     expect_version: int | None = None,
+    supersedes: str | None = None,
 ) -> Plan[SaveOutcome]:
     """Write one record: one round trip.
 
     Raises:
-        ConflictError: `expect_version` is not the version stored; nothing changed.
+        ConflictError: `expect_version` is not the version stored, or there is nothing to supersede; nothing
+            changed.
     """
-    prepared = prepare(instance, mode=mode, operation_id=operation_id, expect_version=expect_version)
+    prepared = prepare(
+        instance,
+        mode=mode,
+        operation_id=operation_id,
+        expect_version=expect_version,
+        supersedes=supersedes,
+    )
     if prepared.put is None:
         yield from count_refusals([prepared])
         return refused(prepared)
@@ -89,6 +107,11 @@ def save(
         raise reply
     if reply.status == "version":
         raise version_conflict(prepared.scope.spec)
+    if reply.status in NOT_SUPERSEDED:
+        raise ConflictError(
+            f"{prepared.scope.spec.name}: nothing was stored: {NOT_SUPERSEDED[reply.status]}",
+            reason=reply.status,
+        )
     return settle(prepared, reply)
 
 
@@ -214,6 +237,8 @@ def settle(prepared: Prepared, reply: PutReply | StoreError) -> SaveOutcome:
     state.stored, state.version = True, reply.version
     if prepared.put is not None and not (reply.repeated and state.raw):
         state.raw = prepared.put.values
+    if reply.interval is not None:
+        state.interval = reply.interval
     if reply.evicted:
         _tell_eviction(prepared, reply.evicted)
     return SaveOutcome(
@@ -226,6 +251,7 @@ def settle(prepared: Prepared, reply: PutReply | StoreError) -> SaveOutcome:
         left_out=prepared.left_out,
         repeated=reply.repeated,
         mirrored=reply.mirrored,
+        closed=reply.closed,
     )
 
 

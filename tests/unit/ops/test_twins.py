@@ -15,7 +15,7 @@ from omoide.ops.graph import Associations
 from omoide.ops.model import Model
 from omoide.ops.query import Query
 
-_TWINLESS = {"filter", "exclude", "order_by", "limit", "offset", "scan", "counters", "defaults"}
+_TWINLESS = {"filter", "exclude", "order_by", "limit", "offset", "scan", "history", "counters", "defaults"}
 _TWINLESS |= {"from_record", "absorb", "query"}
 
 

@@ -57,7 +57,11 @@ class Sessions:
         self._last: dict[int, int] = {}
         self._learned: set[int] = set()
         self._done = 0  # rows below this are taken in; 0 makes all links anew
-        self._span: tuple[float, float] = (0, 0)  # instants at which the visible rows are those linked
+        self._spans = (
+            (0.0, 0.0),
+            (0.0, 0.0),
+        )  # instants (now, validity) at which the visible rows are those linked
+        self._ever = True  # whatever the validity
         columns.watch()
 
     @property
@@ -65,15 +69,21 @@ class Sessions:
         """Bytes held, estimated."""
         return len(self._before) * _ROW_BYTES + len(self._ids) * _ID_BYTES
 
-    def links(self, now_ms: int) -> Links | None:
-        """The links among what is visible at `now_ms`; None when no memory has a session.
+    def links(self, now_ms: int, valid_ms: int | None = None) -> Links | None:
+        """The links among what is visible at these instants; None when no memory has a session.
 
-        Cost: O(changes); O(rows) when something expired since; O(rows log rows) after many changes.
+        Cost: O(changes); O(rows) when something expired since, or validity is asked of another time; O(rows
+        log rows) after many changes.
         """
         changed = self.columns.take_changed()
         end = self.columns.next
-        if not self._done or changed is None or end - self._done > _FEW or not self._follow(changed, now_ms):
-            self._make(now_ms)
+        if (
+            not self._done
+            or changed is None
+            or end - self._done > _FEW
+            or not self._follow(changed, now_ms, valid_ms)
+        ):
+            self._make(now_ms, valid_ms)
         self._done = end
         self._learned.clear()
         return Links(self._before, self._after) if self._last else None
@@ -86,13 +96,13 @@ class Sessions:
 
     # ---- step by step
 
-    def _follow(self, changed: list[int], now_ms: int) -> bool:
+    def _follow(self, changed: list[int], now_ms: int, valid_ms: int | None) -> bool:
         """Take in what changed; False when making all links anew is less work."""
         columns = self.columns
         self._grow(columns.next)
         if columns.has_intervals:
-            still = self._span[0] <= now_ms < self._span[1] and not changed and self._done == columns.next
-            return (still or self._follow_visibility(now_ms)) and self._settle_ties()
+            still = self._seen(now_ms, valid_ms) and not changed and self._done == columns.next
+            return (still or self._follow_visibility(now_ms, valid_ms)) and self._settle_ties()
         for row in changed:
             if row < self._done and self._linked[row] and columns.row(row).flags & DEAD:
                 self._take_out(row)
@@ -104,11 +114,11 @@ class Sessions:
         )
         return all(map(self._put_in, fresh)) and self._settle_ties()
 
-    def _follow_visibility(self, now_ms: int) -> bool:
+    def _follow_visibility(self, now_ms: int, valid_ms: int | None) -> bool:
         import numpy as np
 
         columns = self.columns
-        here = self._standing(now_ms)
+        here = self._standing(now_ms, valid_ms)
         different = np.flatnonzero(here != self._linked[: columns.next])
         if len(different) > _FEW:
             return False
@@ -117,13 +127,20 @@ class Sessions:
             self._ids.pop(row, None)
         return all(self._put_in(row) for row in different[here[different]].tolist())
 
-    def _standing(self, now_ms: int) -> Mask:
+    def _seen(self, now_ms: int, valid_ms: int | None) -> bool:
+        """Whether the same rows as at last are visible at these instants."""
+        (low, high), (first, last) = self._spans
+        if (valid_ms is None) != self._ever:
+            return False
+        return low <= now_ms < high and (valid_ms is None or first <= valid_ms < last)
+
+    def _standing(self, now_ms: int, valid_ms: int | None) -> Mask:
         """bool[rows]: who has a place. Notes until when that holds."""
         columns = self.columns
         whole = slice(0, columns.next)
-        here: Mask = columns.visible(whole, now_ms) & (columns.column("session") > 0)
+        here: Mask = columns.visible(whole, now_ms, valid_ms) & (columns.column("session") > 0)
         here[0] = False
-        self._span = columns.unchanged(now_ms)
+        self._spans, self._ever = columns.unchanged(now_ms, valid_ms), valid_ms is None
         return here
 
     def _put_in(self, row: int) -> bool:
@@ -206,7 +223,7 @@ class Sessions:
 
     # ---- all at once
 
-    def _make(self, now_ms: int) -> None:
+    def _make(self, now_ms: int, valid_ms: int | None) -> None:
         import numpy as np
 
         columns = self.columns
@@ -215,7 +232,7 @@ class Sessions:
         self._after.fill(0)
         self._linked.fill(False)
         self.wanted.clear()
-        rows = np.flatnonzero(self._standing(now_ms))
+        rows = np.flatnonzero(self._standing(now_ms, valid_ms))
         self._linked[rows] = True
         sessions, times = columns.column("session")[rows], columns.time[rows]
         order = np.lexsort((rows, times, sessions))

@@ -1,5 +1,5 @@
 -- erase: the one routine that takes a record out, with all its traces
--- Include: journal partition footprint postings graph
+-- Include: journal partition footprint postings graph versions
 
 local function footprint_of(Q, row) return parse_footprint(call('HGET', Q.f, row)) end
 
@@ -26,10 +26,8 @@ local function give_ordinal(Q, name)
   if count <= 1 then hdel(Q.k, name) else hset(Q.k, name, pack('<I4I4', ordinal, count - 1)) end
 end
 
-local function tell(Q, row) append(Q.x, pack('<I4', row)) end
-
--- Returns the id of the erased record and its terms.
-local function erase(Q, H, row)
+-- Returns the id of the erased record and its terms. `seal`: it goes by itself, not by a user's will.
+local function erase(Q, H, row, seal)
   row = tonumber(row)
   local foot = footprint_of(Q, row)
   hdel(Q.r, row) -- first: a server that is out of memory refuses a script whose first write may need some
@@ -41,11 +39,15 @@ local function erase(Q, H, row)
   drop_edges(Q, row)
   give_ordinal(Q, foot.session)
   give_ordinal(Q, foot.author)
-  if call('HGET', Q.m, foot.id) == tostring(row) then hdel(Q.m, foot.id) end
+  if call('HGET', Q.m, foot.id) == tostring(row) then
+    if foot.chain then leave(Q, row, foot, seal) end
+    hdel(Q.m, foot.id)
+  end
   hdel(Q.f, row)
   hdel(Q.c, row)
   zrem(Q.d, row)
   zrem(Q.e, row)
+  zrem(Q.o, row)
   local length = unpack_bytes('<I4', call('GETRANGE', Q.a, row * 32 + 4, row * 32 + 7))
   setrange(Q.a, row * 32, '\1' .. string.rep('\0', 31))
   if call('STRLEN', Q.w) > row * 24 then setrange(Q.w, row * 24, string.rep('\0', 24)) end
@@ -55,10 +57,10 @@ local function erase(Q, H, row)
 end
 
 -- Erase in the partition and in its shadow, when there is one. `gone` collects {row, terms} for the caller's cache.
-local function erase_both(Q, H, S, G, row, gone)
-  local id, terms = erase(Q, H, row)
+local function erase_both(Q, H, S, G, row, gone, seal)
+  local id, terms = erase(Q, H, row, seal)
   local copy = S and call('HGET', S.m, id)
-  if copy then erase(S, G, copy) end
+  if copy then erase(S, G, copy, seal) end
   gone[#gone + 1] = { tonumber(row), terms }
   return #terms
 end
@@ -68,6 +70,6 @@ local function erase_due(Q, H, S, G, now, limit, gone)
   local due, budget = call('ZRANGEBYSCORE', Q.e, '-inf', now, 'LIMIT', 0, limit), 2048
   for i = 1, #due do
     if budget <= 0 then break end
-    budget = budget - erase_both(Q, H, S, G, due[i], gone)
+    budget = budget - erase_both(Q, H, S, G, due[i], gone, true)
   end
 end

@@ -26,7 +26,7 @@ local function require_shape(H, shape)
 end
 
 -- The keys of records and indexes; turns (i) have an expiry of their own, counters (n) stand alone.
-local RECORD_LETTERS = { 'h', 't', 's', 'a', 'w', 'x', 'r', 'm', 'f', 'd', 'e', 'q', 'c', 'g', 'k' }
+local RECORD_LETTERS = { 'h', 't', 's', 'a', 'w', 'x', 'r', 'm', 'f', 'd', 'e', 'q', 'c', 'g', 'k', 'v', 'o' }
 local LETTERS = { 'i', 'n', unpack(RECORD_LETTERS) }
 
 local function close(Q, H)

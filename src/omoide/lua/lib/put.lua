@@ -1,7 +1,8 @@
 -- put: give a record its row and write every index entry of it
 -- Include: head erase statistics
 --
--- `carry` says what an update keeps of the row it replaces: version, time, confidence, statistics, touch, earlier operations.
+-- `carry` says what an update keeps of the row it replaces: version, time, confidence, statistics, touch, earlier operations,
+-- start and own end of its validity.
 
 -- The base score is the importance column (f32). Without a decay field the order is that of touching.
 local function decay_order(rate, base, touched)
@@ -18,6 +19,9 @@ local function make_room(key, row)
   local wanted = row * 32 + 32 + math.floor(row / 64) * 32
   if wanted < 1048576 then set(key, call('GETRANGE', key, 0, -1) .. string.rep('\0', wanted - length)) end
 end
+
+-- What says nothing of a start is valid from the time of the record, at the latest from when it was stored.
+local function started(time, latest) return time and math.min(time, latest) or latest end
 
 -- `carry` has what an update keeps of the row it replaces, and which one that is (`old`; false: none, nil: look).
 -- A plan may set what the store keeps: version, order, expires (ms), and edges in the place of those that names would make.
@@ -43,12 +47,17 @@ local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   for i = 1, #foot.entities do name_entity(Q, row, foot.entities[i], not (carry.copied or plan.edges)) end
   local expires = carry.expires or plan.expires or (plan.ttl and now + plan.ttl)
   if expires then zadd(Q.e, string.format('%.17g', expires), row, false) end
-  local interval = ''
-  if plan.interval then
-    interval = pack('<i8i8i8', expires or 0, 0, 0)
-    setrange(Q.w, row * 24, interval)
+  if not plan.interval then return row, attributes, '' end
+  local from, till, closed = 0, 0, nil
+  if plan.validity then
+    from = plan.valid_from or started(plan.time or carry.time, carry.valid_from or now)
+    till = carry.own_end or plan.valid_to or OPEN
+    if foot.chain then till, closed = enter(Q, foot.chain, from, foot.id, till) end
+    if till < OPEN then zadd(Q.o, string.format('%.17g', till), row, false) end
   end
-  return row, attributes, interval
+  local interval = pack('<i8i8i8', expires or 0, from, till)
+  setrange(Q.w, row * 24, interval)
+  return row, attributes, interval, closed
 end
 
 -- The edges of a record, to those of its neighbours that the shadow holds already

@@ -13,6 +13,18 @@ local function expired(Q, row, now)
   return at and tonumber(at) <= now
 end
 
+-- The instant whose validity counts, set by a verb; nil: whatever the validity
+local valid_at
+
+local function invalid(Q, row)
+  if not valid_at then return false end
+  local from, till = struct.unpack('<i8i8', redis.call('GETRANGE', Q.w, row * 24 + 8, row * 24 + 23))
+  return valid_at < from or valid_at >= till
+end
+
+-- `asked`: an instant (ms), or `now`; nothing where validity does not count
+local function mask(asked, now) valid_at = asked == 'now' and now or tonumber(asked or '') end
+
 local function zmscore(key, rows)
   if #rows <= 1000 then return redis.call('ZMSCORE', key, unpack(rows)) end
   local all = {}
@@ -51,16 +63,19 @@ local function first_of(rows, count)
   return { unpack(rows, 1, count) }
 end
 
--- Six lists: rows, bodies (none where there is no record), attribute rows, statistics, decay order, expiry.
--- A reader that holds the attribute rows takes the records `bare`, without them.
+-- Seven lists: rows, bodies (none where there is no record), attribute rows, statistics, decay order, expiry, intervals.
+-- A reader that holds attributes and intervals takes the records `bare`, without them.
 local function read_records(Q, rows, bare)
   if #rows == 0 then return {} end
-  local attributes = {}
+  local attributes, intervals = {}, {}
   for i = 1, bare and 0 or #rows do
     attributes[i] = redis.call('GETRANGE', Q.a, rows[i] * 32, rows[i] * 32 + 31)
   end
+  for i = 1, not bare and redis.call('EXISTS', Q.w) == 1 and #rows or 0 do
+    intervals[i] = redis.call('GETRANGE', Q.w, rows[i] * 24, rows[i] * 24 + 23)
+  end
   return { rows, hmget(Q.r, rows), attributes, hmget(Q.c, rows), zmscore(Q.d, rows),
-    has_expiry(Q) and zmscore(Q.e, rows) or {} }
+    has_expiry(Q) and zmscore(Q.e, rows) or {}, intervals }
 end
 
 -- The set of rows that hold every one of these terms, as a table, or nil when there is no such filter

@@ -68,7 +68,7 @@ local function session_rows(row, field, now, most)
   for at = 1, #data, 4 do
     local x = struct.unpack('>I4', data, at)
     local other = (x - x % 1024) / 1024
-    if x > 0 and not expired(P, other, now) then
+    if x > 0 and not expired(P, other, now) and not invalid(P, other) then
       n = n + 1
       rows[n] = other
     end

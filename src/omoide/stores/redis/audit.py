@@ -23,12 +23,13 @@ from omoide.ops.request import CheckReply
 from omoide.stores.redis.calls import Call, Handler, failure
 from omoide.stores.redis.codec import UNREADABLE, footprint_list, read_body, read_statistics, unpack_reply
 from omoide.stores.redis.exchange import Command
+from omoide.stores.redis.versions import diverging, read_version
 
 R = TypeVar("R")
 K = TypeVar("K")
 
 HASHES = "htsrmfqcgkni"
-SORTED_SETS = "de"
+SORTED_SETS = "devo"
 STRINGS = "awx"
 PIECE = 1_048_576
 _FEWEST, _MOST = 16, 500
@@ -235,9 +236,20 @@ def compare(spec: ModelSpec, parts: Parts) -> CheckReply:
     counts = {name.decode(errors="replace"): count for name, count in ordinals.items()}
     found.note("wrong ordinals", int(counts != dict(names)))
     _compare_edges(found, held["g"], rows)
+    _compare_versions(found, rows, {row: footprints[row] for row in readable}, held)
     found.note("counters that cannot be read", readable_counters(held["n"])[1])
     found.map("turns that cannot be read", held["i"], _turn)
     return CheckReply(len(rows), tuple(sorted(found.wrong.items())))
+
+
+def _compare_versions(
+    found: _Findings, rows: set[int], footprints: dict[int, bytes], held: dict[str, Any]
+) -> None:
+    kind = "versions that cannot be read"
+    versions = [version for member in held["v"] if (version := found.read(kind, read_version, member))]
+    wrong = diverging(rows, footprints, versions, held["w"], found.rows(held["o"]))
+    for name, number in wrong.items():
+        found.note(name, number)
 
 
 def _compare_bodies(

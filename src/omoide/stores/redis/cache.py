@@ -141,6 +141,9 @@ class Known:
 Gone: TypeAlias = tuple[int, tuple[str, ...]]
 """An erased record: its row and its terms."""
 
+Mended: TypeAlias = tuple[int, bytes]
+"""A version whose end changed: its row and its interval, 24 bytes."""
+
 
 @dataclass(slots=True)
 class Written:
@@ -157,6 +160,7 @@ class Written:
     erased: tuple[Gone, ...]
     terms: Sequence[str]
     codes: Sequence[int]
+    mended: tuple[Mended, ...] = ()
 
 
 class Partition:
@@ -225,11 +229,11 @@ class Partition:
         held = self.terms.get(term)
         return self.known_since if held is None else held.since
 
-    def links(self, now_ms: int) -> tuple[Links | None, frozenset[int]]:
+    def links(self, now_ms: int, valid_ms: int | None) -> tuple[Links | None, frozenset[int]]:
         """Who stands beside whom in the sessions, and the rows whose ids are wanted to be certain of it."""
         if self.sessions is None or self.sessions.columns is not self.columns:
             self.sessions = Sessions(self.columns)
-        links = self.sessions.links(now_ms)
+        links = self.sessions.links(now_ms, valid_ms)
         return links, frozenset(self.sessions.wanted)
 
     @property
@@ -322,15 +326,30 @@ class Partition:
         if words is not None:
             self.vocabulary = Known(write.gen, write.row + 1, words)
         self._take_out(write.erased)
+        self._mend(write.mended)
         self.v, self.n, self.sdl, self.log = write.v, write.n, write.sdl, write.log
 
-    def erased(self, gen: bytes, v: int, n: int, sdl: int, log: int, gone: Sequence[Gone]) -> None:
+    def erased(
+        self,
+        gen: bytes,
+        v: int,
+        n: int,
+        sdl: int,
+        log: int,
+        gone: Sequence[Gone],
+        mended: Sequence[Mended] = (),
+    ) -> None:
         """Add an erasure of this process, when nothing else was written since `v`."""
-        if gen != self.gen or v != self.v + 1 or any(row >= self.columns.next for row, _ in gone):
+        if gen != self.gen or v != self.v + 1 or any(row >= self.columns.next for row, _ in (*gone, *mended)):
             self.vocabulary = None
             return
         self._take_out(gone)
+        self._mend(mended)
         self.v, self.n, self.sdl, self.log = v, n, sdl, log
+
+    def _mend(self, mended: Sequence[Mended]) -> None:
+        if mended:
+            self.columns.bound([row for row, _ in mended], b"".join(interval for _, interval in mended))
 
     def _take_out(self, gone: Sequence[Gone]) -> None:
         """Kill rows and count them out of their lists, which stay current. Cost: O(their terms)."""

@@ -1,9 +1,9 @@
 """Between requests and bytes: what scripts are given, and what records look like when they come back.
 
 body       MessagePack map, field name -> stored value, sorted by name
-footprint  id, then a MessagePack list: index terms, unique digests, session, author, entities (drawn in
-           lib/footprint.lua)
-record     row, body, attribute row (32 bytes), statistics (36 bytes or none), decay order, expiry
+footprint  id, chain of versions where it is in one, then a MessagePack list: index terms, unique digests,
+           session, author, entities (drawn in lib/footprint.lua)
+record     row, body, attribute row (32 bytes), statistics (36 bytes or none), decay order, expiry, interval
 statistics f64 alpha, f64 beta, u32 corroborations, u32 contradictions, u32 accesses, i64 last access
 
 A record that cannot be read does not keep the others from being read: it comes as a `Record` without an id
@@ -23,10 +23,20 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import msgspec
 
-from omoide.core.columns import ASKING, ASKS, CONFIDENCE_STEPS, SUSPECT, stored_confidence, unpack
+from omoide.core.columns import (
+    ASKING,
+    ASKS,
+    CONFIDENCE_STEPS,
+    INTERVAL,
+    OPEN,
+    SUSPECT,
+    stored_confidence,
+    unpack,
+)
 from omoide.core.decay import power_relevance, relevance_at
 from omoide.core.postings import code, exact_term
 from omoide.errors import CorruptRecordError
@@ -41,6 +51,7 @@ STATISTICS = struct.Struct("<ddIIIq")
 NO_ATTRIBUTES = unpack(bytes(32))
 _F32 = struct.Struct("<f")
 _EDGE = struct.Struct("<If")
+_INTERVAL = struct.Struct(INTERVAL)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 _decode_body = msgspec.msgpack.Decoder(dict[str, Any]).decode
@@ -148,9 +159,26 @@ def identifier(name: str) -> bytes:
 
 def footprint_list(data: bytes) -> list[Any]:
     """The MessagePack list of a stored footprint."""
-    start = 11 + data[10] * 10
-    found: list[Any] = _decode(data[start + 1 + (data[start] or 16) :])
+    found: list[Any] = _decode(data[_after_chain(data) :])
     return found
+
+
+def footprint_chain(data: bytes) -> tuple[bytes, str | None]:
+    """(id, chain of versions or None) of a stored footprint."""
+    start, end = 12 + data[10] * 10, _after_id(data)
+    name = data[start:end] if data[start - 1] else str(UUID(bytes=data[start:end])).encode()
+    stop = _after_chain(data)
+    return name, data[end + 1 : stop].decode() if stop > end else None
+
+
+def _after_id(data: bytes) -> int:
+    start = 11 + data[10] * 10
+    return start + 1 + (data[start] or 16)
+
+
+def _after_chain(data: bytes) -> int:
+    end = _after_id(data)
+    return end + 1 + data[end] if data[end] < 0x80 else end
 
 
 def encode_put(put: Put) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
@@ -170,11 +198,19 @@ def encode_put(put: Put) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
         "rate": rate(spec),
         "flags": _flags(put),
         "ttl": put.ttl_ms,
-        "interval": spec.ttl is not None,
+        "interval": spec.ttl is not None or spec.validity is not None,
         "cap": put.cap,
     }
     if put.kept is not None:
         plan.update(_state(put.kept))
+    if spec.validity is not None:
+        plan |= {
+            "validity": True,
+            "valid_from": put.valid_from_ms,
+            "valid_to": put.valid_to_ms,
+            "chain": put.chain,
+            "supersedes": put.supersedes,
+        }
     entities = list(dict.fromkeys(put.entities))
     unique = [unique_name(name) for name in put.unique]
     listed = _encode([terms, unique, put.session, put.author, entities])
@@ -211,19 +247,20 @@ def relevance(spec: ModelSpec, order: bytes | float | None, base: float, now_ms:
 def decode_records(
     spec: ModelSpec, lists: Sequence[Any], now_ms: int, columns: Columns | None = None
 ) -> Iterator[Record]:
-    """Records from the six lists of a reply, in their order; those that are gone are left out.
+    """Records from the seven lists of a reply, in their order; those that are gone are left out.
 
     With `columns`, attributes are taken from there. A record that cannot be read has no id (see above).
     """
     if not lists:
         return
-    rows, bodies, attributes, statistics, orders, expiries = lists
+    rows, bodies, attributes, statistics, orders, expiries, intervals = lists
     for place, row in enumerate(rows):
         if bodies[place] is None:
             continue
         data = b"" if columns is not None else attributes[place]
         expiry = expiries[place] if expiries else None
-        found = (int(row), bodies[place], data, statistics[place], orders[place], expiry)
+        interval = intervals[place] if intervals else b""
+        found = (int(row), bodies[place], data, statistics[place], orders[place], expiry, interval)
         try:
             yield _record(spec, *found, now_ms, columns)
         except UNREADABLE:
@@ -281,6 +318,17 @@ def read_statistics(data: bytes) -> tuple[float, int, int, int, int]:
     return confidence, up, down, accesses, accessed
 
 
+def read_interval(data: bytes) -> tuple[int, int | None]:
+    """(valid from, valid to or None for no end) of an interval row, milliseconds."""
+    _, start, end = _INTERVAL.unpack(data)
+    return ends(start, end)
+
+
+def ends(start: int, end: int) -> tuple[int, int | None]:
+    """An interval as it is told: None for no end."""
+    return start, None if end >= OPEN else end
+
+
 def _record(
     spec: ModelSpec,
     row: int,
@@ -289,6 +337,7 @@ def _record(
     statistics: bytes | None,
     order: bytes | None,
     expiry: bytes | None,
+    interval: bytes,
     now_ms: int,
     columns: Columns | None,
 ) -> Record:
@@ -299,6 +348,9 @@ def _record(
     confidence = 1.0 if spec.certainty is None else spec.certainty.initial
     confidence, up, down, accesses, accessed = known or (confidence, 0, 0, 0, 0)
     identity, values = read_body(body, spec.id_field)
+    valid_from, valid_to = None, None
+    if spec.validity is not None:
+        valid_from, valid_to = read_interval(interval) if columns is None else ends(*columns.interval(row))
     return Record(
         id=identity,
         row=row,
@@ -314,6 +366,9 @@ def _record(
         relevance=relevance(spec, order, held.importance, now_ms),
         expires_ms=int(float(expiry or 0)),
         order=0.0 if order is None else float(order),
+        valid_from_ms=valid_from,
+        valid_to_ms=valid_to,
+        read_ms=now_ms,
     )
 
 

@@ -59,7 +59,7 @@ class Dumps:
 def _dumped(
     spec: ModelSpec, lists: Any, footprints: Any, edges: Any, known: dict[int, bytes]
 ) -> list[Dumped]:
-    rows, bodies, attributes, statistics, orders, expiries = lists
+    rows, bodies, attributes, statistics, orders, expiries, _ = lists
     found = []
     for place, row in enumerate(rows):
         name, values = read_body(bodies[place], spec.id_field)

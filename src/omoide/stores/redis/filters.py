@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from omoide.core.columns import Ranges
 from omoide.core.postings import exact_term
-from omoide.ops.request import Match
+from omoide.model.schema import ModelSpec
+from omoide.ops.request import EVERYTHING, Match
 from omoide.stores.redis.cache import Partition
 
 if TYPE_CHECKING:
@@ -16,6 +17,20 @@ if TYPE_CHECKING:
 def must(match: Match) -> list[str]:
     """The equality terms that all have to hold."""
     return [exact_term(name, value).decode() for name, value in match.exact]
+
+
+def instant_of(spec: ModelSpec, match: Match, now_ms: int) -> int | None:
+    """The instant whose validity counts, None where none does."""
+    if spec.validity is None or match.history:
+        return None
+    return now_ms if match.as_of is None else match.as_of
+
+
+def instant_asked(spec: ModelSpec, match: Match = EVERYTHING) -> str | int | None:
+    """The same for a script, which has the clock: `now`, milliseconds, or None."""
+    if spec.validity is None or match.history:
+        return None
+    return "now" if match.as_of is None else match.as_of
 
 
 def ranges_of(match: Match) -> Ranges | None:

@@ -23,7 +23,7 @@ from omoide.stores.redis.cache import Cache, Partition
 from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import decode_records, pack_plan
 from omoide.stores.redis.exchange import Command
-from omoide.stores.redis.filters import allowed_rows, must, ranges_of
+from omoide.stores.redis.filters import allowed_rows, instant_of, must, ranges_of
 from omoide.stores.redis.recall import Recall
 from omoide.stores.redis.rows import read_rows
 from omoide.stores.redis.translate import reply_error
@@ -129,6 +129,7 @@ class Reader:
                 limit=limit if find is None or limit is None or not extra else limit + find.offset,
                 offset=0 if find is None or extra else find.offset,
                 now_ms=state[1],
+                valid_ms=instant_of(scope.spec, match, state[1]),
                 allowed=allowed_rows(partition, match),
                 ranges=ranges_of(match),
             )
@@ -311,7 +312,7 @@ def _unchanged(
     now_ms = _now(partition)
     fetched = Fetched(plan["gen"].encode(), plan["v"], now_ms)
     if len(reply) > 1 and fetched.gen == partition.gen:
-        lists = (plan["rows"], reply[1], (), reply[2], reply[3], ())
+        lists = (plan["rows"], reply[1], (), reply[2], reply[3], (), ())
         held = decode_records(scope.spec, lists, now_ms, partition.columns)
         fetched.records = {record.row: record for record in held}
     return fetched
@@ -327,7 +328,8 @@ def _apply(
         if plan["gen"] == gen.decode():
             fetched.complete = False  # the cache was reset meanwhile by another reader
             return fetched
-        partition.reset(gen, intervals=bool(reply[9]) or scope.spec.ttl is not None)
+        spec = scope.spec
+        partition.reset(gen, intervals=bool(reply[9]) or spec.ttl is not None or spec.validity is not None)
     if v < partition.v:
         fetched.complete = False
     else:
@@ -431,6 +433,8 @@ def _in_order(records: list[Record], request: Find) -> list[Record]:
     sign = -1 if request.descending else 1
     if request.order == "importance":
         return sorted(records, key=lambda r: (sign * r.importance, -r.time_ms, r.id))
+    if request.order == "valid_from":
+        return sorted(records, key=lambda r: (sign * (r.valid_from_ms or 0), -r.time_ms, r.id))
     if request.order == "confidence":
         return sorted(records, key=lambda r: (sign * round(r.confidence * 65535), -r.time_ms, r.id))
     return sorted(records, key=lambda r: (sign * r.time_ms, r.id))

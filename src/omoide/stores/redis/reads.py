@@ -8,7 +8,6 @@ from typing import Any
 from omoide.errors import CorruptRecordError, QueryError, StoreUnavailableError
 from omoide.model.schema import Scope
 from omoide.ops.request import (
-    EVERYTHING,
     Count,
     Get,
     GetUnique,
@@ -23,6 +22,7 @@ from omoide.ops.request import (
 from omoide.stores.redis.calls import Call, Handler, answer, failure
 from omoide.stores.redis.codec import damage, decode_records, pack_plan, sound, tell_of_damage, unique_name
 from omoide.stores.redis.exchange import Command
+from omoide.stores.redis.filters import instant_asked
 from omoide.stores.redis.keys import Keys
 from omoide.stores.redis.reader import Reader, warn_about_shape
 from omoide.stores.redis.rows import answers, with_the_rest
@@ -114,6 +114,7 @@ class Lookup:
             "fan_out": request.fan_out,
             "decay": request.decay,
             "limit": request.limit,
+            "valid": instant_asked(request.scope.spec),
         }
         reply = yield from answer(Call("spread", self.keys.head(request.scope), (pack_plan(plan),)))
         return tuple((reply[at].decode(), float(reply[at + 1])) for at in range(0, len(reply), 2))
@@ -121,7 +122,8 @@ class Lookup:
     def count(self, request: Count) -> Handler[int]:
         """Cost: one round trip."""
         head = self.keys.head(request.scope)
-        if request.match != EVERYTHING:
+        validity = instant_asked(request.scope.spec, request.match)
+        if request.match.selects or validity is not None:
             return (yield from self.reader.count(head, request))
         reply = yield from answer(Call("count", head))
         if reply and not reply[6]:
@@ -146,8 +148,8 @@ class Lookup:
         head, wanted = self.keys.head(request.scope), request.limit
         order = StaticOrder(self.reader, head, request.scope, request.weigh_confidence)
         for _ in range(ATTEMPTS):
-            if request.match == EVERYTHING and wanted <= MOST_AT_ONCE:
-                found = yield from order.first(wanted)
+            if not request.match.selects and wanted <= MOST_AT_ONCE:
+                found = yield from order.first(wanted, request.match)
             else:
                 found = yield from order.first_that_match(wanted, request.match)
             if found is None:

@@ -39,7 +39,7 @@ from omoide.stores.redis.asked import Asked, ask, stand_ins, told, weights_of
 from omoide.stores.redis.cache import Known, Partition
 from omoide.stores.redis.calls import Call, Handler, answer
 from omoide.stores.redis.codec import pack_plan
-from omoide.stores.redis.filters import allowed_rows, ranges_of
+from omoide.stores.redis.filters import allowed_rows, instant_of, ranges_of
 from omoide.stores.redis.served import server_hits, server_plan
 
 if TYPE_CHECKING:
@@ -223,10 +223,10 @@ class Recall:
         if spec.text is None:
             return View(Ranked())
         now = self._reader.now(partition) if now_ms is None else now_ms
-        weights = weights_of(request)
+        valid, weights = instant_of(spec, request.match, now), weights_of(request)
         links, wanted = None, frozenset[int]()
         if spec.session is not None and weights.borrows:
-            links, wanted = partition.links(now)
+            links, wanted = partition.links(now, valid)
         arms = Arms(weights, links, self._author(partition, asked), request.dates, request.cues)
         terms = _term_lists(partition, asked)
         average = partition.sdl / partition.n if spec.text.pivot is None and partition.n else 1.0
@@ -238,6 +238,7 @@ class Recall:
             live=partition.n,
             limit=request.limit + len(request.match.exclude),
             now_ms=now,
+            valid_ms=valid,
             allowed=allowed_rows(partition, request.match),
             ranges=ranges_of(request.match),
             arms=arms,
@@ -272,13 +273,7 @@ class Recall:
         self, partition: Partition, request: Search, view: View, hits: tuple[Hit, ...]
     ) -> tuple[Hit, ...]:
         explainer = _explainer(partition, view)
-        rule = Filter(
-            partition.columns,
-            self._reader.now(partition),
-            allowed_rows(partition, request.match),
-            (),
-            ranges_of(request.match),
-        )
+        rule = _rule(partition, request, self._reader.now(partition))
         places = explainer.places_by_own_text([hit.record.row for hit in hits], rule)
         explained = []
         for place, hit in enumerate(hits, 1):
@@ -304,9 +299,9 @@ class Recall:
         columns, match, row = partition.columns, request.match, np.array([placed[1]], np.int64)
         if not placed[1] or not columns.live_mask(row)[0]:
             return Absence("missing")
-        if not columns.visible(row, now_ms)[0]:
+        rule = _rule(partition, request, now_ms)
+        if not columns.visible(row, now_ms, rule.valid_ms)[0]:
             return Absence("expired")
-        rule = Filter(columns, now_ms, allowed_rows(partition, match), (), ranges_of(match))
         if request.about in match.exclude or not len(rule.keep(row)):
             return Absence("filtered")
         tree = _explainer(partition, view).tree(placed[1])
@@ -314,6 +309,14 @@ class Recall:
         if any(hit.record.row == placed[1] for hit in hits):
             return Absence("found", tree.value, least, tree)
         return Absence("outranked" if tree.value > 0 else "unmatched", tree.value, least, tree)
+
+
+def _rule(partition: Partition, request: Search, now_ms: int) -> Filter:
+    """What counts for a request, ids left out among it."""
+    match, valid = request.match, instant_of(request.scope.spec, request.match, now_ms)
+    return Filter(
+        partition.columns, now_ms, allowed_rows(partition, match), (), ranges_of(match), valid_ms=valid
+    )
 
 
 def _term_lists(partition: Partition, asked: Asked) -> list[TermList]:

@@ -12,7 +12,7 @@ from omoide.model.instance import single
 from omoide.ops.request import Hit, Match, Search
 from omoide.stores.redis.asked import called_of, weights_of
 from omoide.stores.redis.codec import decode_records
-from omoide.stores.redis.filters import must
+from omoide.stores.redis.filters import instant_asked, must
 
 BUDGET = 40_000
 LOOKS = 8_000
@@ -32,6 +32,7 @@ def server_plan(request: Search, strict: bool) -> dict[str, Any]:
         "limit": request.limit,
         "must": must(match),
         "exclude": list(match.exclude),
+        "valid": instant_asked(spec, match),
         **_server_ranges(match),
         "budget": BUDGET,
         "looks": LOOKS,

@@ -18,9 +18,10 @@ from omoide.core.columns import CONFIDENCE_STEPS, Attributes, stored_confidence
 from omoide.core.decay import power_scale
 from omoide.model.schema import Scope
 from omoide.ops.load import decay_rank
-from omoide.ops.request import Match, Record
+from omoide.ops.request import EVERYTHING, Match, Record
 from omoide.stores.redis.calls import Call, Handler, answer
 from omoide.stores.redis.codec import relevance
+from omoide.stores.redis.filters import instant_asked
 from omoide.stores.redis.reader import Reader
 from omoide.stores.redis.rows import read_rows, with_the_rest
 
@@ -41,15 +42,17 @@ class StaticOrder:
     scope: Scope
     weigh: bool
 
-    def first(self, limit: int) -> Handler[list[Record] | None]:
-        """The first of all; None when rows were renumbered meanwhile.
+    def first(self, limit: int, match: Match = EVERYTHING) -> Handler[list[Record] | None]:
+        """The first of all that are valid as `match` says; None when rows were renumbered meanwhile.
 
         Records that are touched between two calls may be missing.
         """
         best: dict[int, Record] = {}
         floor, place, passed = "", b"", 0
+        asked = instant_asked(self.scope.spec, match)
+        valid = "" if asked is None else asked
         while True:
-            args = (limit, int(self.weigh), *_power_law(self.scope), floor, place, passed)
+            args = (limit, int(self.weigh), *_power_law(self.scope), valid, floor, place, passed)
             now_ms, gen, rows, lists, place, passed = yield from answer(Call("top", self.head, args))
             records = yield from with_the_rest(self.head, self.scope, now_ms, gen, rows, lists)
             if records is None:

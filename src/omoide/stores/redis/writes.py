@@ -21,7 +21,7 @@ from omoide.ops.request import (
 )
 from omoide.stores.redis.cache import Cache, Gone, Written
 from omoide.stores.redis.calls import Call, Handler, answer, failure, send
-from omoide.stores.redis.codec import digest, encode_put, pack_plan, prior, rate, statistics
+from omoide.stores.redis.codec import digest, encode_put, pack_plan, prior, rate, read_interval, statistics
 from omoide.stores.redis.keys import Keys
 
 ERASE_AT_ONCE = 16
@@ -91,7 +91,7 @@ class Writer:
             plan, footprint, body, terms = encode_put(write)
             args = (pack_plan(plan), footprint, body, digest(write.operation_id), statistics(write))
             call = Call("save", head, args, safe=True)
-            return [call], (terms, plan["codes"])
+            return [call], (terms, plan["codes"], write.scope.spec.validity is not None)
         if isinstance(write, Erase):
             chunks = [write.ids[at : at + ERASE_AT_ONCE] for at in range(0, len(write.ids), ERASE_AT_ONCE)]
             return [Call("erase", head, (pack_plan(list(chunk)),)) for chunk in chunks], None
@@ -119,31 +119,38 @@ class Writer:
             return ObserveReply(tuple(ids), tuple(states))
         return None
 
-    def _stored(self, head: bytes, reply: list[Any], terms: Sequence[str], codes: Sequence[int]) -> PutReply:
+    def _stored(
+        self, head: bytes, reply: list[Any], terms: Sequence[str], codes: Sequence[int], validity: bool
+    ) -> PutReply:
         status = reply[0].decode()
         version = int(reply[1])
         if status == "duplicate":
             return PutReply(status, version, duplicate_of=reply[4].decode())
         if status == "repeated":
-            return PutReply("stored", version, bool(reply[2]), int(reply[3]), repeated=True)
+            closed = reply[5].decode() or None
+            return PutReply("stored", version, bool(reply[2]), int(reply[3]), repeated=True, closed=closed)
         if status != "stored":
             return PutReply(status, version)
-        _, _, created, evicted, _, gen, v, row, _, n, sdl, log, _, attributes, interval, erased = reply
+        _, _, created, evicted, _, gen, v, row, _, n, sdl, log, _, attributes, interval, erased = reply[:16]
+        closed, mended = reply[16].decode() or None, tuple((one, data) for one, data in reply[17])
         with self.cache.changing(head) as partition:
             if partition is not None:
                 gone = _gone(erased)
                 partition.written(
-                    Written(gen, v, row, n, int(sdl), log, attributes, interval, gone, terms, codes)
+                    Written(gen, v, row, n, int(sdl), log, attributes, interval, gone, terms, codes, mended)
                 )
-        return PutReply("stored", version, bool(created), int(evicted))
+        told = read_interval(interval) if validity else None
+        return PutReply("stored", version, bool(created), int(evicted), closed=closed, interval=told)
 
     def _erased(self, call: Call, reply: list[Any]) -> list[bool]:
         if not reply:
             return [False] * ERASE_AT_ONCE
-        gen, v, _, n, sdl, log, there, erased = reply
+        gen, v, _, n, sdl, log, there, erased, mended = reply
         with self.cache.changing(call.head) as partition:
             if partition is not None and erased:
-                partition.erased(gen, v, n, int(sdl), log, _gone(erased))
+                partition.erased(
+                    gen, v, n, int(sdl), log, _gone(erased), [(one, data) for one, data in mended]
+                )
         return [flag == 1 for flag in there]
 
 

@@ -1,10 +1,11 @@
+import math
 import struct
 
 import numpy as np
 import pytest
 
 from omoide.core import columns as attributes
-from omoide.core.columns import DEAD, SUSPECT, Columns, Filter, Ranges
+from omoide.core.columns import DEAD, OPEN, SUSPECT, Columns, Filter, Ranges
 from omoide.errors import CorruptRecordError
 
 
@@ -74,20 +75,38 @@ def test_bytes_that_are_no_rows_are_corrupt():
 
 def test_expiry_and_validity_are_half_open():
     spans = b"".join(
-        struct.pack("<qqq", *span) for span in [(0, 0, 0), (10, 0, 0), (0, 5, 0), (0, 0, 10), (0, 5, 10)]
+        struct.pack("<qqq", *span)
+        for span in [(0, -9, OPEN), (10, -9, OPEN), (0, 5, OPEN), (0, -9, 10), (0, 5, 10), (0, -9, 0)]
     )
     columns = filled(*[attributes.pack()] * 6, spans=spans)
     rows = index(1, 2, 3, 4, 5, 6)
 
-    def seen(now: int) -> list[int]:
-        return rows[columns.visible(rows, now)].tolist()
+    def seen(now: int, valid: int | None) -> list[int]:
+        return rows[columns.visible(rows, now, valid)].tolist()
 
-    assert seen(4) == [1, 2, 4, 6]
-    assert seen(5) == seen(9) == [1, 2, 3, 4, 5, 6]
-    assert seen(10) == [1, 3, 6]
-    columns.assign([6], attributes.pack(flags=DEAD), struct.pack("<qqq", 0, 0, 0))
-    columns.assign([1], attributes.pack(), struct.pack("<qqq", 7, 0, 0))
-    assert seen(7) == [2, 3, 4, 5]
+    assert seen(9, None) == [1, 2, 3, 4, 5, 6]
+    assert seen(10, None) == [1, 3, 4, 5, 6]
+    assert seen(9, -10) == []
+    assert seen(9, -1) == [1, 2, 4, 6]
+    assert seen(9, 0) == seen(9, 4) == [1, 2, 4]
+    assert seen(9, 5) == seen(9, 9) == [1, 2, 3, 4, 5]
+    assert seen(9, 10) == [1, 2, 3]
+    assert seen(10, 5) == [1, 3, 4, 5]
+    columns.assign([6], attributes.pack(flags=DEAD), struct.pack("<qqq", 0, -9, OPEN))
+    columns.assign([1], attributes.pack(), struct.pack("<qqq", 7, -9, OPEN))
+    columns.bound([3, 4], struct.pack("<qqqqqq", 0, 8, OPEN, 0, -9, 7))
+    assert seen(7, 7) == [2, 5]
+    with pytest.raises(CorruptRecordError):
+        columns.bound([1, 2], bytes(24))
+
+
+def test_a_visible_row_stays_so_until_the_next_bound():
+    spans = b"".join(struct.pack("<qqq", *span) for span in [(20, -9, OPEN), (30, 5, 12), (0, 0, 0)])
+    columns = filled(*[attributes.pack()] * 3, spans=spans)
+    assert columns.unchanged(25, 7) == ((20, 30), (5, 12))
+    assert columns.unchanged(3, -20) == ((0, 20), (-math.inf, -9))
+    assert columns.unchanged(99, OPEN - 1) == ((30, math.inf), (12, OPEN))
+    assert columns.unchanged(99) == ((30, math.inf), (-math.inf, math.inf))
 
 
 def test_range_bounds_are_rounded_as_stored_values_are():
