@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from omoide.apps.cli.output import give
-from omoide.apps.cli.target import DEFAULT_MODEL, model_at, named, opened, partition_of
+from omoide.apps.cli.target import DEFAULT_MODEL, Narrowing, model_at, named, opened, partition_of
 from omoide.errors import QueryError
 
 app = typer.Typer(
@@ -39,6 +39,21 @@ Agent = Annotated[
 Partition = Annotated[
     list[str] | None,
     typer.Option("--partition", metavar="NAME=VALUE", help="A partition field, where there are several."),
+]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", metavar="TAG", help="Only with this tag; repeatable.")
+]
+Since = Annotated[
+    str | None, typer.Option("--since", metavar="TIME", help="Only what happened then or later; ISO 8601.")
+]
+Until = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="Only what happened before; ISO 8601.")
+]
+AsOf = Annotated[
+    str | None, typer.Option("--as-of", metavar="TIME", help="Only what was valid then; ISO 8601.")
+]
+Exclude = Annotated[
+    list[str] | None, typer.Option("--exclude", metavar="ID", help="Leave out this memory; repeatable.")
 ]
 _MODEL = "The model, module:Class; status, doctor and prune take the name it is stored under as well."
 ModelPath = Annotated[str, typer.Option("--model", metavar="MODEL", help=_MODEL)]
@@ -227,9 +242,20 @@ def scan(
 
 @app.command()
 def recall(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to recall for, in any script.")],
+    query: Annotated[
+        str | None, typer.Argument(metavar="QUERY", help="What to recall for, in any script.")
+    ] = None,
     agent: Agent = None,
     partition: Partition = None,
+    order: Annotated[
+        str | None,
+        typer.Option("--order", metavar="ORDER", help="Without a query: recent, important or relevant."),
+    ] = None,
+    tags: Tags = None,
+    since: Since = None,
+    until: Until = None,
+    as_of: AsOf = None,
+    exclude: Exclude = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="Most memories.")] = 8,
     max_tokens: Annotated[
         int | None, typer.Option("--max-tokens", metavar="N", min=0, help="Most tokens of the block.")
@@ -255,7 +281,7 @@ def recall(
     namespace: Namespace = None,
     as_json: AsJson = False,
 ) -> int:
-    """Find the memories that answer a query, best first."""
+    """Find the memories that answer a query, best first; or the first in an order."""
     from omoide.apps.cli import memories
 
     kind = model_at(model)
@@ -271,6 +297,8 @@ def recall(
             fallback=fallback,
             explain=explain,
             deliver=deliver,
+            order=order,
+            narrowing=Narrowing(tags or (), since, until, as_of, exclude or ()),
         )
         return give(answer, as_json=as_json)
 
@@ -284,6 +312,10 @@ def retain(
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A further field; repeatable.")
     ] = None,
     tags: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; repeatable.")] = None,
+    supersedes: Annotated[
+        str | None,
+        typer.Option("--supersedes", metavar="ID", help="The version that this one follows and ends."),
+    ] = None,
     model: ModelPath = DEFAULT_MODEL,
     url: Url = None,
     namespace: Namespace = None,
@@ -298,7 +330,10 @@ def retain(
     kind = model_at(model)
     where = partition_of(kind, agent, partition or ())
     with opened(url, namespace):
-        return give(memories.retain(kind, text, where, values=values or (), tags=tags or ()), as_json=as_json)
+        answer = memories.retain(
+            kind, text, where, values=values or (), tags=tags or (), supersedes=supersedes
+        )
+        return give(answer, as_json=as_json)
 
 
 @app.command()
@@ -344,12 +379,19 @@ def list_memories(
     order: Annotated[
         str,
         typer.Option(
-            "--order", metavar="ORDER", help="time, importance or confidence; a leading - descends."
+            "--order",
+            metavar="ORDER",
+            help="time, importance, confidence, valid_from; a leading - descends.",
         ),
     ] = "-time",
-    tags: Annotated[
-        list[str] | None, typer.Option("--tag", metavar="TAG", help="Only with this tag; repeatable.")
-    ] = None,
+    tags: Tags = None,
+    since: Since = None,
+    until: Until = None,
+    as_of: AsOf = None,
+    exclude: Exclude = None,
+    history: Annotated[
+        bool, typer.Option("--history", help="Every version, what is not valid now included.")
+    ] = False,
     model: ModelPath = DEFAULT_MODEL,
     url: Url = None,
     namespace: Namespace = None,
@@ -361,7 +403,10 @@ def list_memories(
     kind = model_at(model)
     where = partition_of(kind, agent, partition or ())
     with opened(url, namespace):
-        answer = memories.listed(kind, where, limit=limit, offset=offset, order=order, tags=tags or ())
+        narrowing = Narrowing(tags or (), since, until, as_of, exclude or ())
+        answer = memories.listed(
+            kind, where, limit=limit, offset=offset, order=order, narrowing=narrowing, history=history
+        )
         return give(answer, as_json=as_json)
 
 

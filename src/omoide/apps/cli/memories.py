@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from omoide.apps.cli.output import FAILED, Answer, shown, silenced
-from omoide.apps.cli.target import split_pair, text_field, value_of
+from omoide.apps.cli.target import Narrowing, split_pair, text_field, value_of
 from omoide.errors import QueryError
 from omoide.model.instance import id_of, spec_of
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from omoide.ops.model import Model
 
 STDIN = "-"
+EVERYTHING = Narrowing()
 CONTENT = "content"
 
 _LEFT_OUT = {"over_budget": "beyond --max-tokens", "no_room": "beyond --max-tokens"}
@@ -28,7 +29,13 @@ _LEFT_OUT = {"over_budget": "beyond --max-tokens", "no_room": "beyond --max-toke
 
 
 def retain(
-    model: type[Model], text: str, partition: dict[str, Any], *, values: Sequence[str], tags: Sequence[str]
+    model: type[Model],
+    text: str,
+    partition: dict[str, Any],
+    *,
+    values: Sequence[str],
+    tags: Sequence[str],
+    supersedes: str | None = None,
 ) -> Answer:
     """Store one memory.
 
@@ -36,6 +43,9 @@ def retain(
         text: What to remember; `-` reads stdin, without its last line break.
         values: Further fields, NAME=VALUE.
         tags: For the model's `tags` field.
+        supersedes: Id of the version that this one follows.
+    Raises:
+        ConflictError: that version is not there, has an end, or another key.
     Cost: one round trip.
     """
     spec = spec_of(model)
@@ -47,7 +57,7 @@ def retain(
         given["tags"] = set(tags)
     instance = model(**given)
     with silenced("omoide.never_record"):
-        outcome = instance.save()
+        outcome = instance.save(supersedes=supersedes)
     data = {
         "stored": outcome.stored,
         "id": outcome.id if outcome else None,
@@ -57,6 +67,7 @@ def retain(
         "evicted": outcome.evicted,
         "duplicate_of": outcome.duplicate_of,
         "left_out": outcome.left_out,
+        "closed": outcome.closed,
     }
     if not outcome:
         return Answer(data, code=FAILED, notes=(f"omoide: not stored: {outcome.reason}",))
@@ -72,7 +83,7 @@ def _read() -> str:
 
 def recall(
     model: type[Model],
-    query: str,
+    query: str | None,
     partition: dict[str, Any],
     *,
     limit: int,
@@ -81,15 +92,24 @@ def recall(
     fallback: str | None,
     explain: bool,
     deliver: bool,
+    order: str | None = None,
+    narrowing: Narrowing = EVERYTHING,
 ) -> Answer:
-    """Rank the memories of a partition for a query.
+    """Rank the memories of a partition for a query, or in an order without one.
 
     Args:
+        order: `recent`, `important` or `relevant`, in the place of a query.
+        narrowing: Which memories count.
         format: Print the block for a prompt in this format, instead of one line a memory.
         deliver: Count it as given to a prompt; the answer then has the turn id for outcomes.
+    Raises:
+        QueryError: neither a query nor an order, or both.
     Cost: one or two round trips, one more with `deliver`.
     """
     from omoide.context import ContextAssembler
+
+    if (query is None) == (order is None):
+        raise QueryError("recall takes a query, or --order", hint="omoide recall --order recent")
 
     assembler = ContextAssembler(
         model,
@@ -99,7 +119,8 @@ def recall(
         fallback=fallback,
         track=deliver,
     )
-    result = assembler.assemble(query, explain=explain, **partition)
+    asked = {"exclude": narrowing.exclude, **narrowing.lookups(), **partition}
+    result = assembler.assemble(query or "", order=order, explain=explain, **asked)
     data = {
         "memories": [
             {"score": item.score, **described(record)}
@@ -195,19 +216,23 @@ def listed(
     limit: int,
     offset: int,
     order: str,
-    tags: Sequence[str],
+    narrowing: Narrowing = EVERYTHING,
+    history: bool = False,
 ) -> Answer:
     """Memories of a partition in an order an index has.
 
     Args:
-        order: `time`, `importance` or `confidence`, descending with a leading `-`.
-        tags: Only memories with all of these.
+        order: `time`, `importance`, `confidence` or `valid_from`; descending with a leading `-`.
+        narrowing: Which memories count.
+        history: Every version, valid or not.
+    Raises:
+        QueryError: both an instant and the history.
     Cost: two round trips, and the memories listed.
     """
-    query = model.query.filter(**partition)
-    for tag in tags:
-        query = query.filter(tags=tag)
-    query = query.order_by(order)
+    if history and narrowing.as_of is not None:
+        raise QueryError("list takes --as-of or --history, not both")
+    query = model.query.filter(**partition, **narrowing.lookups()).exclude(narrowing.exclude)
+    query = (query.history() if history else query).order_by(order)
     total = query.count()
     found = query.offset(offset).limit(limit).all()
     content = text_field(spec_of(model))
@@ -228,6 +253,9 @@ def described(instance: Model) -> dict[str, Any]:
         data[spec.certainty.name] = record.confidence
     if spec.decay is not None:
         data[spec.decay.name] = record.relevance
+    if spec.validity is not None:
+        validity = getattr(instance, spec.validity.name)
+        data[spec.validity.name] = {"valid_from": validity.valid_from, "valid_to": validity.valid_to}
     if spec.tracks_access:
         data["access_count"] = record.access_count
     return {"id": record.id, "version": record.version, **data}

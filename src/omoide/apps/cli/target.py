@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +137,45 @@ def value_of(spec: ModelSpec, name: str, text: str) -> Any:
         value = text
     field.verify(field.coerce(value), spec.name)
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """Which memories of a partition count, as options say; instants are ISO 8601 with a time zone."""
+
+    tags: Sequence[str] = ()
+    since: str | None = None
+    until: str | None = None
+    as_of: str | None = None
+    exclude: Sequence[str] = ()
+
+    def lookups(self) -> dict[str, Any]:
+        """Filters of a query, `as_of` among them.
+
+        Raises:
+            QueryError: no instant.
+        """
+        found: dict[str, Any] = {"tags": set(self.tags)} if self.tags else {}
+        bounds = (("time__gte", "since"), ("time__lt", "until"), ("as_of", "as_of"))
+        for lookup, option in bounds:
+            text = getattr(self, option)
+            if text is not None:
+                found[lookup] = _instant(text, f"--{option.replace('_', '-')}")
+        return found
+
+
+def _instant(text: str, option: str) -> datetime:
+    """An aware datetime from ISO 8601."""
+    try:
+        instant = datetime.fromisoformat(text)
+    except ValueError:
+        instant = None
+    if instant is None or instant.utcoffset() is None:
+        raise QueryError(
+            f"{option} takes an ISO 8601 instant with a time zone",
+            hint=f"for example {option} 2026-03-02T09:00:00+09:00",
+        )
+    return instant
 
 
 def text_field(spec: ModelSpec) -> str:
