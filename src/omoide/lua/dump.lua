@@ -2,9 +2,10 @@
 -- KEYS: head
 -- ARGV: row to start after, size (at most 128)
 -- Returns: gen, now, next row of the partition, row to go on after (0 at the end), records, footprints, edges, rows and
---   ids of the neighbours that come before all of these | nothing for no partition
+--   ids of the neighbours that come before all of these, place of each record among versions (empty: none) | nothing for no
+--   partition
 -- Cost: O(size + edges), at most 64 edges a record; bodies as for page
--- Include: walk footprint
+-- Include: walk footprint chains
 local H = glance(P)
 if not H then return {} end
 check_companions(P, H)
@@ -23,4 +24,12 @@ for i = 1, #rows do
     end
   end
 end
-return { H.gen, now, H.next, after, read_records(P, rows), hmget(P.f, rows), edges, names }
+local footprints, versions = hmget(P.f, rows), {}
+if redis.call('EXISTS', P.v) == 1 then
+  for i = 1, #rows do
+    local foot = footprints[i] and parts_of(footprints[i], 12 + string.byte(footprints[i], 11) * 10)
+    local version = foot and foot.chain and version_of(P, rows[i], foot)
+    versions[i] = version and version.member or ''
+  end
+end
+return { H.gen, now, H.next, after, read_records(P, rows), footprints, edges, names, versions }

@@ -79,6 +79,8 @@ class Kept:
     now. `expires_ms` 0: never. `edges`: (id, weight) of links to records that were stored before this one,
     strongest first, at most 64; the others have the same links. `entities`: names that it is filed under,
     None for those that its text names.
+    `validity`: start and own end (ms; None: no end) of a record that has any. `chain`: of the versions of
+    one that was superseded without a key.
     """
 
     version: int = 1
@@ -88,6 +90,8 @@ class Kept:
     expires_ms: int = 0
     edges: tuple[tuple[str, float], ...] = ()
     entities: tuple[str, ...] | None = None
+    validity: tuple[int, int | None] | None = None
+    chain: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

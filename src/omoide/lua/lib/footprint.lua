@@ -3,7 +3,7 @@
 --   | 8 bytes operation | u16 evicted | u8 n | n x (8 bytes operation, u16 evicted) | u8 k | id | chain | MessagePack list |
 --
 -- First what wrote it and how many records that evicted, then up to 4 writes before, latest first. k = 0: the id is a
--- UUID, as 16 bytes; else k bytes of text. The chain of versions (lib/versions.lua), where it is in one: u8 length, below
+-- UUID, as 16 bytes; else k bytes of text. The chain of versions (lib/chains.lua), where it is in one: u8 length, below
 -- 128, and its name; a MessagePack list starts with a greater byte. The list: terms, unique digests, session, author, entities.
 local MOST_EARLIER = 4
 

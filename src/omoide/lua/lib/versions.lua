@@ -1,31 +1,8 @@
--- versions: records of one semantic key, in the order of the instants from which they are valid
--- Include: journal partition footprint
---
--- `v` holds a member per version. All have score 0, so that they stand in byte order:
---
---   | chain | u64 valid from + 2^52, big endian | id | 0 | u64 own end + 2^52, big endian |
---
--- `chain` is what the versions of one key have in common: `k` and a digest of the key, or, where one record superseded
--- another that has no key, `s` and 24 hexadecimal digits. The own end is what the record itself says, OPEN for none.
--- A version is valid until its own end or until the next one starts, whichever comes first. The interval column holds
--- that. It depends on the set of versions alone, so they may come in any order. `o`: row -> end, of each that has one.
---
--- What is taken out by a user was never true: the version before lasts until the next one. What goes by itself (expiry,
--- eviction) was: the version before is sealed, its own end becomes what its end was.
-local OPEN, BIAS = 4503599627370496, 4503599627370496
-
+-- versions: putting records into their chains and taking them out; see chains
+-- Include: journal partition chains
 local mended = {} -- row of the partition -> the end it had, of those whose end was changed
 
 local function tell(Q, row) append(Q.x, pack('<I4', row)) end
-
-local function instant(ms) return pack('>I8', ms + BIAS) end
-
-local function member_of(chain, from, id, own) return chain .. instant(from) .. id .. '\0' .. instant(own) end
-
-local function version_at(chain, member)
-  return { member = member, id = string.sub(member, #chain + 9, -10), from = unpack_bytes('>I8', member, #chain + 1) - BIAS,
-    own = unpack_bytes('>I8', member, #member - 7) - BIAS }
-end
 
 -- The versions just before and just after a member
 local function beside(Q, chain, member)
@@ -33,8 +10,6 @@ local function beside(Q, chain, member)
   local after = call('ZRANGEBYLEX', Q.v, '(' .. member, '(' .. chain .. '\255', 'LIMIT', 0, 1)[1]
   return before and version_at(chain, before), after and version_at(chain, after)
 end
-
-local function interval_of(Q, row) return unpack_bytes('<i8i8i8', call('GETRANGE', Q.w, row * 24, row * 24 + 23)) end
 
 -- From when a row is valid; nil for a row of a model that had no validity
 local function start_of(Q, row)
@@ -45,7 +20,7 @@ end
 
 -- Give a version another end.
 local function set_end(Q, version, till)
-  local row = tonumber(call('HGET', Q.m, version.id))
+  local row = tonumber(call('HGET', Q.m, version.id) or error('CORRUPT a version has no record', 0))
   local _, _, old = interval_of(Q, row)
   if old == till then return end
   setrange(Q.w, row * 24 + 16, pack('<i8', till))
@@ -64,16 +39,6 @@ local function enter(Q, chain, from, id, own)
   return after and math.min(own, after.from) or own, closed
 end
 
--- The place of a row in its chain; nil when it has none
-local function version_of(Q, row, foot)
-  local _, from = interval_of(Q, row)
-  local first = foot.chain .. instant(from) .. foot.id .. '\0'
-  local found = call('ZRANGEBYLEX', Q.v, '[' .. first, '(' .. first .. '\255')
-  for i = 1, #found do
-    if #found[i] == #first + 8 then return version_at(foot.chain, found[i]) end
-  end
-end
-
 -- Take a version out. `seal`: its time was, the version before keeps its end.
 local function leave(Q, row, foot, seal)
   local version = version_of(Q, row, foot)
@@ -88,9 +53,6 @@ local function leave(Q, row, foot, seal)
     zadd(Q.v, 0, member_of(foot.chain, before.from, before.id, version.from), false)
   end
 end
-
--- The chain of a footprint when it is not that of a key
-local function unkeyed(chain) return chain and string.sub(chain, 1, 1) == 's' and chain or nil end
 
 -- Whether a row has another end than before this script
 local function has_new_end(row)

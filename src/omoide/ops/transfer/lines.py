@@ -79,7 +79,8 @@ class RecordLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     """A record: stored forms of its values but the id (those that are bytes as `bytes`), and its state.
 
     `time` and `expires` in milliseconds since the epoch; `order` is the score of the decay order;
-    `edges` lead to records before this one.
+    `edges` lead to records before this one. `validity`: start and own end, in milliseconds; `chain` names the
+    versions of a record without a key.
     """
 
     id: str
@@ -92,6 +93,8 @@ class RecordLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     statistics: Evidence | None = None
     entities: tuple[str, ...] = ()
     edges: tuple[tuple[str, float], ...] = ()
+    validity: tuple[int, int | None] | None = None
+    chain: str | None = None
 
 
 class Totals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -170,6 +173,8 @@ def record_line(record: Dumped, id_field: str) -> RecordLine:
         ),
         entities=kept.entities or (),
         edges=kept.edges,
+        validity=kept.validity,
+        chain=kept.chain,
     )
 
 
@@ -193,6 +198,8 @@ def kept_of(line: RecordLine) -> Kept:
         expires_ms=line.expires,
         edges=line.edges,
         entities=line.entities,
+        validity=line.validity,
+        chain=line.chain,
     )
 
 

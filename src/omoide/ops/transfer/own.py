@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -33,7 +34,8 @@ from omoide.ops.transfer.lines import (
 
 MOST_EDGES = 64
 FIRST = "line 1"
-_U32, _WHOLE = 2**32, 2**53
+_U32, _WHOLE, _INSTANTS = 2**32, 2**53, 2**52
+_CHAIN = re.compile("s[0-9a-f]{24}")
 _FLOAT32_MAX = 3.4e38
 
 Source = Callable[[], AbstractContextManager[BinaryIO]]
@@ -189,6 +191,7 @@ def _check_state(line: RecordLine, place: str) -> None:
         and 1 <= line.version < _U32
         and abs(line.time) < _WHOLE
         and 0 <= line.expires < _WHOLE
+        and _sound_validity(line)
     )
     held = line.statistics
     if held is not None:
@@ -203,6 +206,15 @@ def _check_state(line: RecordLine, place: str) -> None:
         )
     if not sound:
         raise TransferError("a record with a state that no store keeps", place=place)
+
+
+def _sound_validity(line: RecordLine) -> bool:
+    """Whether a store could have kept this interval, and this name of a chain."""
+    if line.validity is None:
+        return line.chain is None
+    start, end = line.validity
+    in_order = abs(start) < _INSTANTS and (end is None or start <= end < _INSTANTS)
+    return in_order and (line.chain is None or _CHAIN.fullmatch(line.chain) is not None)
 
 
 def _kept(spec: ModelSpec, state: _State, line: RecordLine, values: dict[str, Any], place: str) -> Kept:

@@ -204,19 +204,23 @@ def encode_put(put: Put) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
     if put.kept is not None:
         plan.update(_state(put.kept))
     if spec.validity is not None:
-        plan |= {
-            "validity": True,
-            "valid_from": put.valid_from_ms,
-            "valid_to": put.valid_to_ms,
-            "chain": put.chain,
-            "supersedes": put.supersedes,
-        }
+        plan.update(_validity(put))
     entities = list(dict.fromkeys(put.entities))
     unique = [unique_name(name) for name in put.unique]
     listed = _encode([terms, unique, put.session, put.author, entities])
     footprint = identifier(put.id) + listed
     body = _encode({name: put.values[name] for name in sorted(put.values)})
     return plan, footprint, body, terms
+
+
+def _validity(put: Put) -> dict[str, Any]:
+    """What a plan says of validity; the state of a new record goes before what its values say."""
+    chain, (start, end) = put.chain, (put.valid_from_ms, put.valid_to_ms)
+    if put.kept is not None:
+        start, end = put.kept.validity or (start, end)
+        chain = chain or put.kept.chain
+    told = {"valid_from": start, "valid_to": end, "chain": chain, "supersedes": put.supersedes}
+    return {"validity": True, **told}
 
 
 def _state(kept: Kept) -> dict[str, Any]:

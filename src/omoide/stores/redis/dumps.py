@@ -7,6 +7,7 @@ given before. Nothing is left out: a record that cannot be read ends the dump wi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from omoide.core.columns import unpack
@@ -14,9 +15,19 @@ from omoide.errors import StoreUnavailableError
 from omoide.model.schema import ModelSpec
 from omoide.ops.request import Dump, Dumped, DumpReply, Kept, Statistics
 from omoide.stores.redis.calls import Call, Handler, answer
-from omoide.stores.redis.codec import STATISTICS, UNREADABLE, damage, edges_in, footprint_list, read_body
+from omoide.stores.redis.codec import (
+    STATISTICS,
+    UNREADABLE,
+    damage,
+    edges_in,
+    ends,
+    footprint_list,
+    read_body,
+    read_interval,
+)
 from omoide.stores.redis.keys import Keys
 from omoide.stores.redis.reads import read_cursor
+from omoide.stores.redis.versions import read_version
 
 MOST = 128
 
@@ -43,23 +54,23 @@ class Dumps:
             raise StoreUnavailableError(
                 f"{request.scope.spec.name}: the partition was rebuilt while it was read", hint="start again"
             )
-        _, _, following, onward, lists, footprints, edges, names = reply
+        _, _, following, onward, lists, footprints, edges, names, versions = reply
         cursor = f"{reply[0].decode()}:{onward}" if onward else ""
         if not lists:
             return DumpReply((), cursor, following)
         known = {names[at]: names[at + 1] for at in range(0, len(names), 2)}
         spec = request.scope.spec
         try:
-            records = tuple(_dumped(spec, lists, footprints, edges, known))
+            records = tuple(_dumped(spec, lists, footprints, edges, known, versions))
         except UNREADABLE:
             raise damage(spec) from None
         return DumpReply(records, cursor, following)
 
 
 def _dumped(
-    spec: ModelSpec, lists: Any, footprints: Any, edges: Any, known: dict[int, bytes]
+    spec: ModelSpec, lists: Any, footprints: Any, edges: Any, known: dict[int, bytes], versions: Any
 ) -> list[Dumped]:
-    rows, bodies, attributes, statistics, orders, expiries, _ = lists
+    rows, bodies, attributes, statistics, orders, expiries, intervals = lists
     found = []
     for place, row in enumerate(rows):
         name, values = read_body(bodies[place], spec.id_field)
@@ -73,9 +84,22 @@ def _dumped(
             edges=_edges(row, edges[place], known),
             entities=tuple(footprint_list(footprints[place])[4]),
         )
+        if spec.validity is not None:
+            member = versions[place] if versions else b""
+            kept = replace(kept, **_validity(intervals[place], member))
         found.append(Dumped(name, row, values, kept))
         known[row] = name.encode()
     return found
+
+
+def _validity(interval: bytes, member: bytes) -> dict[str, Any]:
+    """Start and own end of a record, and its chain where that is not the one of its key."""
+    start, end = read_interval(interval)
+    if not member:
+        return {"validity": (start, end)}
+    version = read_version(member)
+    chain = version.chain.decode() if version.chain.startswith(b"s") else None
+    return {"validity": ends(start, version.own), "chain": chain}
 
 
 def _edges(row: int, data: bytes | None, known: Mapping[int, bytes]) -> tuple[tuple[str, float], ...]:

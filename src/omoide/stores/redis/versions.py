@@ -1,6 +1,6 @@
 """The chains of versions as they are stored, and whether they agree with footprints and intervals.
 
-`lib/versions.lua` draws the members of `v` and says what follows from them; this reads them for `doctor`.
+`lib/chains.lua` draws the members of `v` and says what follows from them; this reads them for `doctor`.
 """
 
 from __future__ import annotations
