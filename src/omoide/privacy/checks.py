@@ -10,6 +10,7 @@ from typing import Final
 
 from omoide.privacy.judge import is_reference, is_secret
 from omoide.privacy.values import (
+    HEX,
     base58check,
     is_degenerate,
     is_documentation,
@@ -19,6 +20,8 @@ from omoide.privacy.values import (
 )
 
 PRINTABLE: Final = re.compile(rb"[\x09\x0a\x0d\x20-\x7e]+")
+LONGEST_QUERY: Final = 300
+"""Characters of a parameter from which on it is a document rather than a token."""
 _DIGIT: Final = re.compile(r"\d")
 
 
@@ -50,7 +53,7 @@ def _userpass(value: str) -> bool:
     if b":" not in raw or not PRINTABLE.fullmatch(raw):
         return False
     user, password = raw.decode("ascii").split(":", 1)
-    return len(password) >= 4 and bool(user) and not is_documentation(password)
+    return len(password) >= 4 and bool(user) and not is_documentation(password) and not is_degenerate(value)
 
 
 def _userinfo(value: str) -> bool:
@@ -73,7 +76,7 @@ def _strong(value: str) -> bool:
 
 
 def _query(value: str) -> bool:
-    return len(value) >= 16 and is_random(value, 0.2)
+    return 16 <= len(value) < LONGEST_QUERY and is_random(value, 0.2)
 
 
 def _bytes64(value: str) -> bool:
@@ -104,6 +107,7 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
     "plain": lambda value: not is_degenerate(value),
     "dense": _dense,
     "digits": _digits,
+    "unhex": lambda value: _dense(value) and HEX.fullmatch(value) is None,
     "either": lambda value: is_random(value) or is_hexadecimal_secret(value),
     "mixed": _mixed,
     "transitions": lambda value: transitions(value) > 0.2,

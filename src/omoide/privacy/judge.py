@@ -22,6 +22,7 @@ from omoide.privacy.values import (
 
 _EDGES: Final = ".,;:!?)]}'\"`*>"
 _REFERENCE: Final = re.compile(
+    r"\\f[a-z(]|"
     r"(?:[\[\](){}*.\-_/\\|,;:!?#=<>~+&^%$@]+|\$[a-z_{(\[].{0,200}|\$|%[a-z_]{1,60}%|<.{0,200}|\{.{0,200}"
     r"|@[a-z_]{1,60}@?"
     r"|!(?:vault|ref|sub|getatt|secret)\b.{0,200}|[\w.\-]{1,80}\.(?:txt|json|pem|key|ya?ml|py|ts|js|md|toml"
@@ -58,6 +59,7 @@ _IDENTIFIER: Final = re.compile(
     r"|_{0,2}[A-Z]{0,5}(?:[A-Z][a-z]{2,20}\d?){2,7}[A-Z][a-z]{2,20}"
     r"|[A-Za-z_]{1,40}(?:\.[A-Za-z_]{1,40}){1,6}|_\w{1,40}(?:\.\w{1,40}){1,6}|[a-z]{1,30}(?:[A-Z][a-z]{1,30}){1,6}\d?"
     r"|[a-z]{1,30}(?:_[a-z]{1,30}){1,8}"
+    r"|[a-z_]{1,30}\d{0,6}(?:\.(?:[A-Z][a-z]{1,20}\d{0,6}){1,6}){1,4}"
 )
 _CAMEL: Final = re.compile(r"_{0,2}[A-Za-z]{0,5}(?:[A-Z][a-z]{2,20}){2,8}")
 _MEASURE: Final = re.compile(

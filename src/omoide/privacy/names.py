@@ -59,7 +59,8 @@ _ASSIGNED: Final = re.compile(
 )
 _QUOTED_TEXT: Final = re.compile(r"\\?[\"'](?P<v>[^\"'\n]{8,128})\\?[\"']")
 _SPACED: Final = re.compile(
-    r"[\"'`)\]]{0,2}[ :\-]{1,4}[\"'`]?(?P<v>[A-Za-z0-9_\-+/=.]{20,200})(?![A-Za-z0-9_\-+/=])"
+    r"[\"'`)\]]{0,2}(?:[ :\-=]{1,4}|[ :]{0,2}\r?\n {0,4})(?:\d{1,2}[ :=]{1,5})?[\"'`]?"
+    r"(?P<v>[A-Za-z0-9_\-+/=.]{20,200})(?![A-Za-z0-9_\-+/=])"
 )
 _ANY_TOKEN: Final = re.compile(
     r"[^\n]{0,60}?(?<![A-Za-z0-9_\-/+=.])(?P<v>[A-Za-z0-9_\-+/=.]{20,200})(?![A-Za-z0-9_\-+/=])"
@@ -75,6 +76,9 @@ _KEY_SURE: Final = re.compile(
     r"|webhook|subscription|storage|client|consumer|sdk|rest|personal|security|application|integration"
     r"|server|product|instrumentation|ingest)_?key$"
 )
+_ITEM: Final = re.compile(r"[a-z_][a-z0-9_]{0,80},")
+"""A variable beside a quoted name: JSON would quote a text."""
+_HEX24: Final = re.compile(r"(?=[0-9a-fA-F]{0,40}\d)(?=[0-9a-fA-F]{0,40}[a-fA-F])[0-9a-fA-F]{24,128}")
 _ENV_VALUE: Final = re.compile(r"[\w!@#%^*+\-]{6,64}")
 _REFERENCE_NAME: Final = re.compile(r"[A-Z][A-Z0-9]{0,40}(?:_[A-Z0-9]{1,40}){1,12}")
 
@@ -196,10 +200,14 @@ def names(text: str, low: str, found: set[str]) -> Iterator[Name]:
             continue
         start = max(0, place - _BEFORE_NAME)
         start += len(low[start:place].rstrip(_IN_NAME))
+        if low[start - 1 : start + 1] == "\\-":  # a dash in a manual page
+            before = low[max(0, start - 1 - _BEFORE_NAME) : start - 1]
+            start -= 1 + len(before) - len(before.rstrip(_IN_NAME))
         match = _AFTER_NAME.match(text, place)
         done = end = match.end() if match else place + len(stem)
         if low[end : end + 1] not in _NO_SEPARATOR or low[end + 1 : end + 2] == "=":
-            kind = _kind(low[start:end]) if end - start <= 32 else _kind.__wrapped__(low[start:end])
+            name = low[start:end].replace("\\", "")
+            kind = _kind(name) if end - start <= 32 else _kind.__wrapped__(name)
             if kind.matters:
                 yield _named(low, start, end, kind)
 
@@ -248,11 +256,27 @@ def _named(low: str, start: int, end: int, kind: _Kind) -> Name:
             strength, spoken = Strength.STRONG, True
         elif text.startswith("key"):
             strength = Strength.NONE
+        if strength is Strength.NONE and _vendor_before(before):
+            strength, spoken = Strength.WEAK, True
     elif (text == "code" and before.endswith(rules.before_wifi)) or (
         text in ("wifi", "wi-fi") and before.endswith(_BEFORE_WIFI)
     ):
         strength, spoken = Strength.STRONG, True
     return Name(start, end, text, strength, spoken, before)
+
+
+def _vendor_before(before: str) -> bool:
+    """The last word before a name is a vendor's, as in `hunter key`."""
+    words = re.findall(r"[a-z0-9]+", before)
+    return bool(words) and words[-1] in _rules().vendors
+
+
+def _is_of_vendor(name: Name) -> bool:
+    """The name has a vendor in it, or stands beside one."""
+    vendors = _rules().vendors
+    return any(part in vendors for part in _parts(name.text)) or any(
+        word in vendors for word in re.findall(r"[a-z0-9]+", name.before)
+    )
 
 
 def assigned(text: str, name: Name) -> Finding | None:
@@ -265,6 +289,8 @@ def assigned(text: str, name: Name) -> Finding | None:
     if (separator == "," and value.isalpha()) or value.strip("\"'`,;").lower() == name.text:
         return None
     if not quoted:
+        if match["q1"][:1] in ('"', "'") and _ITEM.fullmatch(value):
+            return None
         value = _cut(value, name, separator)
         if separator == "," or (separator == ":" and text[name.start - 1 : name.start] == ":"):
             return None
@@ -272,7 +298,7 @@ def assigned(text: str, name: Name) -> Finding | None:
             return None
     elif separator == ">":
         return None
-    if name.strength is Strength.WEAK and _is_too_weak(value, name):
+    if name.strength is Strength.WEAK and _is_too_weak(value, name) and not _is_of_vendor(name):
         return None
     if _is_environment(text, name, separator, value, quoted=quoted) or _is_assigned_secret(
         value, name, quoted=quoted
@@ -331,8 +357,15 @@ def _is_environment(text: str, name: Name, separator: str, value: str, *, quoted
 def _is_assigned_secret(value: str, name: Name, *, quoted: bool) -> bool:
     strong = name.strength is Strength.STRONG
     if not is_secret(value, quoted=quoted, strong=strong, name=name.text):
-        return _is_short_hex(value, name, quoted=quoted)
+        return _is_short_hex(value, name, quoted=quoted) or _is_known_form(value, name)
     return strong or not is_words(value.rstrip(".,;")) or transitions(value) > 0.3
+
+
+def _is_known_form(value: str, name: Name) -> bool:
+    """A UUID or hex of some length is a credential beside a vendor's name."""
+    value = tidy(value)
+    form = UUID.fullmatch(value) or _HEX24.fullmatch(value)
+    return form is not None and _is_of_vendor(name) and not is_degenerate(value)
 
 
 def _is_short_hex(value: str, name: Name, *, quoted: bool) -> bool:
@@ -346,12 +379,13 @@ def _is_short_hex(value: str, name: Name, *, quoted: bool) -> bool:
 
 @lru_cache(1024)
 def _parts(name: str) -> tuple[str, ...]:
-    """`adafruit_api_key` and `adafruittoken` both begin with `adafruit`."""
+    """`adafruit_api_key` and `adafruittoken` both begin with `adafruit`, as does `-Dadafruit.key`."""
     pieces = tuple(re.split(r"[^a-z0-9]+", name))
     stripped = tuple(
-        re.sub(r"(?:api|access|auth)?(?:token|key|secret|password)$", "", piece) for piece in pieces
+        re.sub(r"(?:api|access|auth|private)?(?:token|key|secret|password|private|login)?$", "", piece)
+        for piece in pieces
     )
-    return pieces + stripped
+    return pieces + stripped + (pieces[0][1:],)
 
 
 def beside(text: str, name: Name) -> Finding | None:
@@ -359,7 +393,8 @@ def beside(text: str, name: Name) -> Finding | None:
     if name.strength is Strength.NONE or "pass" in name.text:
         return None
     canonical = name.text.replace("-", "_")
-    if name.strength is Strength.STRONG or "token" in name.text or _KEY_SURE.search(canonical):
+    sure = name.strength is Strength.STRONG or "token" in name.text or _KEY_SURE.search(canonical)
+    if sure or name.spoken:
         match = _SPACED.match(text, name.end)
         if match is not None and _is_bare_token(match["v"].rstrip("."), name):
             return Finding("credential", "token_beside_name", name.start, match.end())
@@ -367,10 +402,14 @@ def beside(text: str, name: Name) -> Finding | None:
 
 
 def _is_bare_token(value: str, name: Name) -> bool:
-    if is_degenerate(value) or UUID.fullmatch(value) or _REFERENCE_NAME.fullmatch(value):
+    if is_degenerate(value) or _REFERENCE_NAME.fullmatch(value) or is_reference(value, quoted=False):
         return False
+    if UUID.fullmatch(value):
+        return _is_of_vendor(name)
     if HEX.fullmatch(value.replace("-", "")):
-        return name.strength is Strength.STRONG and len(value) in (32, 40, 48, 64)
+        if any(map(str.isdigit, value)) and _is_of_vendor(name):
+            return True
+        return (name.strength is Strength.STRONG or name.spoken) and len(value) in (32, 40, 48, 64)
     return transitions(value) >= 0.3 and any(map(str.isdigit, value))
 
 

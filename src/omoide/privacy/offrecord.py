@@ -60,6 +60,8 @@ _ASKING: Final = (
     "don't have",
 )
 """Forms that can only be said to whoever listens."""
+_NEEDED: Final = re.compile("(?:do not|don't|dont) (?:need|have) to")
+_OF_OTHERS: Final = re.compile(r"(?<![a-z])(?:i|we|they|he|she|it|one|clients?|servers?|callers?)\s+$")
 _MODAL: Final = re.compile(
     r"(?<![a-zäöü])(?:kann|kannst|konnte|können|könnte|darf|darfst|dürfen|will|wollte|muss|müssen"
     r"|konnten)(?![a-zäöü])"
@@ -99,7 +101,7 @@ _TECHNICAL: Final = re.compile(
     r"|data ?frame|tensor|model|dataset|repo|git|api|sql|json|password|passwords|token|tokens|key|keys|hash"
     r"|field|column|row|database|table|heap|cache|disk|kernel|buffer|variable|file|ram|gb|mb|overcommit"
     r"|leak|swap|docker|container|server|redis|gpu|cpu|config|setting|cluster|session storage|cookie"
-    r"|browser|transaction|function|class|query)(?![a-z])"
+    r"|browser|transaction|function|class|query|changes|commit|state)(?![a-z])"
 )
 
 
@@ -124,9 +126,9 @@ class _Rules(NamedTuple):
 
 def _said_of_somebody(low: str, match: re.Match[str]) -> bool:
     """Somebody is said to do it: "I don't remember that"."""
-    if match.group(0).startswith(_ASKING):
-        return False
     before = low[max(0, match.start() - 32) : match.start()]
+    if match.group(0).startswith(_ASKING):
+        return _NEEDED.match(match.group(0)) is not None and _OF_OTHERS.search(before) is not None
     if not _SUBJECT.search(before) or _ASKED.search(before):
         return False
     return not _MUST.search(low[max(0, match.start() - 24) : match.end()])

@@ -26,6 +26,9 @@ _CARD_WORDS: Final = re.compile(
     r"|credit|debit|karte|kreditkarte|carte|tarjeta)(?![a-z])",
     re.I,
 )
+_NEARBY: Final = 100
+"""Four groups of digits that are closer to each other are rows of a table."""
+_MADE_UP: Final = frozenset(("111-22-3333", "123-45-6789", "078-05-1120", "219-09-9999", "987-65-4321"))
 _SSN: Final = re.compile(r"(?<![\d\-])(?!000|666|9\d\d)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d\-])")
 _SSN_WORDS: Final = re.compile(r"(?<![a-z])(?:ssn|social|tax|taxpayer|w-?9|w-?2|1099|form)(?![a-z])", re.I)
 _IBAN: Final = re.compile(
@@ -50,7 +53,7 @@ def personal(text: str) -> Finding | None:
     for match in _CARD.finditer(text):
         if _is_card(text, match):
             return Finding("personal", "payment_card", match.start(), match.end(), whole=False)
-    number = _SSN.search(text)
+    number = next((one for one in _SSN.finditer(text) if one.group(0) not in _MADE_UP), None)
     if number is not None and _SSN_WORDS.search(text):
         return Finding("personal", "social_security", number.start(), number.end(), whole=False)
     for match in _IBAN.finditer(text):
@@ -64,5 +67,6 @@ def _is_card(text: str, match: re.Match[str]) -> bool:
     if not 13 <= len(digits) <= 19 or not _ISSUER.match(digits) or len(set(digits)) <= 3 or not luhn(digits):
         return False
     if _GROUPED.fullmatch(match.group(0)):
-        return True
+        groups = [int(group) for group in re.split(r"\D", match.group(0))]
+        return max(groups) - min(groups) >= _NEARBY
     return _CARD_WORDS.search(text, max(0, match.start() - 120), match.end() + 80) is not None

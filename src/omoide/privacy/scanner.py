@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from omoide.privacy import headers, names, normalise, offrecord, personal, shapes, speech, tokens
+from omoide.privacy import headers, names, normalise, offrecord, personal, shapes, speech, tokens, vendors
 from omoide.privacy.accelerators import fastest_gate
 from omoide.privacy.gates import Hits, Look, Questions, occurs
 from omoide.privacy.marks import MARKS
@@ -100,6 +100,10 @@ class Scan:
             yield from _located(text, matches)
         yield from shapes.find_shapes(reading)
         yield from _named(text, low, hits)
+        if not vendors.vocabulary().isdisjoint(found):
+            finding = vendors.keyed(text, low, found)
+            if finding is not None:
+                yield finding
         yield from _spoken(text, low, found)
         for rule in options.extra:
             yield from rule(text, low)
@@ -233,6 +237,7 @@ def questions() -> Questions:
         *shapes.vocabulary(),
         *tokens.vocabulary(),
         *names.vocabulary(),
+        *vendors.vocabulary(),
         *_WALLET,
         *_ANSWER,
         *_ANSWER_TO,

@@ -15,16 +15,18 @@ from omoide.privacy.gates import occurs
 from omoide.privacy.judge import is_secret
 from omoide.privacy.names import Name, Strength
 from omoide.privacy.rulefiles import read, words
-from omoide.privacy.values import is_vocabulary, placeholders
+from omoide.privacy.values import has_rare_pair, is_degenerate, is_vocabulary, placeholders
 from omoide.privacy.verdict import Finding
 
 _CODE_LIKE: Final = re.compile(r"[=(){}\[\]<>/\\|]|^\$|^[\w.]+\.[a-z]\w+$|://")
 _COMPARED: Final = ("-style", "-like", "-based", "-ish", "-protected", "-only")
+_ESCAPED: Final = re.compile(r"\\[&\-fe(.*\[]")
+"""Marks of a manual page or an expression, never of a password."""
 _SYMBOLS: Final = re.compile(r"[!@#%^&*?$]")
 _PHRASE: Final = re.compile(r"[a-z]{2,16}(?:[ \-][a-z]{2,16}){2,11}", re.IGNORECASE)
 _DIGITS_AFTER: Final = re.compile(
     r"(?P<mid>[^.!?\n\d]{0,40}?)(?:['’]s|(?<![a-z])(?:is|are|was|ist|lautet|est|es|to|é)(?![a-z])|:|=|->|→"
-    r"|#)(?: (?:now|still|set to|jetzt|always))?\s{0,2}[\"'`*]{0,2}"
+    r"|(?<![(\[])#)(?: (?:now|still|set to|jetzt|always))?\s{0,2}[\"'`*]{0,2}"
     r"(?P<v>\d{3,10}|\d{3}[ \-]\d{3}|\d(?:[ \-]\d){3,7}|\d{1,2}-\d{1,2}-\d{1,2})(?![.,/:\-]{0,2}\d)"
     r"(?!\s{0,3}(?:digits?|characters|chars|seconds?|secs?|minutes?|mins?|hours?|days?|times|lines?|%|th|st"
     r"|nd|means|forbidden|errors?|not found|ok|bytes|ms|years?|€|\$|usd|dollars?|percent|stellig|zeichen))",
@@ -161,7 +163,7 @@ def _told(text: str, name: Name, match: re.Match[str]) -> Finding | None:
     value, separator = match["v"], match["sep"]
     core = value.rstrip(".,;:!?)#'\"*’")
     found = Finding("natural_language", "told", name.start, match.end("v"))
-    if name.text == "passphrase" or (name.strength is Strength.STRONG and match["q"]):
+    if match["q"] or (name.text == "passphrase" and separator != " "):
         phrase = _PHRASE.match(text, match.start("v"))
         if phrase is not None and _is_passphrase(text, name, phrase):
             return found
@@ -169,6 +171,7 @@ def _told(text: str, name: Name, match: re.Match[str]) -> Finding | None:
         not core
         or core.lower() in rules.ordinary
         or core.endswith(_COMPARED)
+        or _ESCAPED.search(core)
         or (_CODE_LIKE.search(core) and not _SYMBOLS.search(core))
     ):
         return None
@@ -217,7 +220,8 @@ def _is_plain_password(text: str, name: Name, match: re.Match[str], core: str) -
     """A bare word as a password: after an explicit copula and at the end of the clause."""
     if (
         name.text in ("secret", "key", "keys", "clave", "token")
-        or match["sep"].strip() == "="
+        or match["sep"].strip() in ("=", "to")
+        or match["sep"].startswith(("'s", "’s"))
         or '"' in match["sep"]
     ):
         return False
@@ -234,9 +238,11 @@ def elsewhere(text: str, low: str) -> Finding | None:
     """Passwords told in scripts that write no spaces, and in Cyrillic, Greek, Arabic and others."""
     if not occurs(low, read("speech")["nouns_elsewhere"]):
         return None
+    keys = tuple(read("speech")["keys_elsewhere"])
     for match in _rules().nouns_elsewhere.finditer(text):
         value = match["v"].rstrip(".,;:!?)]}'\"`")
-        if is_secret(value, quoted=True, strong=True) and not re.search(r"[<>(){}]|://", value):
+        strong = not match.group(0).lower().startswith(keys)
+        if is_secret(value, quoted=True, strong=strong) and not re.search(r"[<>(){}]|://", value):
             return Finding("natural_language", "told", match.start(), match.end())
     return None
 
@@ -271,6 +277,8 @@ def digits(text: str, low: str, name: Name) -> Finding | None:
         match = match if rules.code_places.search(match["mid"].lower()) else None
     if match is None and name.text == "code":
         match = _TEXTED.match(text, name.end)
+    if match is not None and len(match["v"]) > 5 and is_degenerate(match["v"]):
+        return None
     if match is None or rules.code_not.search((match.groupdict().get("mid") or "").lower()):
         return None
     if rules.code_not.search(low[max(0, name.start - 9) : name.end]):
@@ -316,9 +324,17 @@ def wallet_words(low: str) -> Finding | None:
     if not _has_row(low, function_words):
         return None
     for match in _SEED.finditer(low):
-        if not function_words & set(re.findall(r"[a-z]+", match.group(0))):
+        words = re.findall(r"[a-z]+", match.group(0))
+        strange = sum(map(has_rare_pair, words))
+        if not function_words & set(words) and strange * 6 <= len(words) and not _is_sorted(words):
             return Finding("credential", "seed_phrase", match.start(), match.end())
     return None
+
+
+def _is_sorted(words: list[str]) -> bool:
+    """Words of a list or an index, which the words of a wallet are not."""
+    rising = sum(map(str.__le__, words, words[1:]))
+    return not 2 < rising < len(words) - 3
 
 
 def _has_row(low: str, function_words: frozenset[str]) -> bool:
