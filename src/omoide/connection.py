@@ -21,7 +21,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from omoide import settings
-from omoide.errors import CapabilityError, QueryError, StoreError, StoreUnavailableError
+from omoide.errors import (
+    CapabilityError,
+    QueryError,
+    StoreError,
+    StoreTimeoutError,
+    StoreUnavailableError,
+)
 from omoide.ops import port
 from omoide.ops.request import Partitions, ServerStatus
 
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
     from omoide.stores.postgres.server import EmbeddedPostgres
     from omoide.stores.postgres.session import Database
     from omoide.stores.redis.astore import AsyncRedisStore
+    from omoide.stores.redis.capabilities import Capabilities
 
 _log = logging.getLogger("omoide")
 POSTGRES = ("postgresql://", "postgres://")
@@ -108,14 +115,24 @@ class Connection:
             self._mirrored = MirroredStore(self._store, self._engine)
         self._astore: AsyncRedisStore | None = None
         try:
-            self.capabilities = wire.capabilities()
+            wire.capabilities()
             self._store.load_scripts()
+        except (StoreUnavailableError, StoreTimeoutError) as error:
+            if self._mirrored is None:
+                self.close()
+                raise
+            _log.warning("the store is away; mirrored models are saved all the same: %s", error)
         except BaseException:
             self.close()
             raise
 
     def __repr__(self) -> str:
         return f"<Connection {self.url} {self.namespace}>"
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the server is."""
+        return self._store.wire.capabilities()
 
     @property
     def store(self) -> Store:
@@ -305,7 +322,8 @@ def connect(
     Raises:
         QueryError: an argument that cannot be meant; the message names it.
         StoreError: a URL that cannot be read.
-        StoreUnavailableError: no server answers.
+        StoreUnavailableError: no server answers. With PostgreSQL that is a warning: mirrored models can be
+            saved all the same.
         CapabilityError: older than Redis 7.0 or Valkey 7.2, or no embedded server for this platform.
     Cost: two round trips, a third where the server lacks the scripts; starting the embedded server
         about 0.1 s.
