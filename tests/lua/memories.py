@@ -26,8 +26,10 @@ from omoide.ops.request import (
     Page,
     Put,
     Record,
+    RowState,
     Search,
 )
+from omoide.stores.redis.codec import STATISTICS, encode_put, statistics
 
 HALF_LIFE = 30 * 86_400.0
 _DUMP = """
@@ -207,3 +209,24 @@ class Keys:
 
     def name(self, scope: Scope, letter: str) -> str:
         return f"omoide:{{{scope.spec.name}/{scope.values[0]}}}:{letter}"
+
+
+def row_of(write: Put) -> RowState:
+    """What an authoritative row of a first write would tell the store."""
+    plan, footprint, body, _ = encode_put(write)
+    given = statistics(write)
+    return RowState(
+        id=write.id,
+        body=body,
+        operations=b"operated\0\0",
+        footprint=footprint,
+        codes=tuple(plan["codes"]),
+        length=plan["length"],
+        flags=plan["flags"],
+        version=1,
+        time_ms=1_700_000_000_000,
+        importance=plan["importance"],
+        confidence=plan["confidence"],
+        statistics=STATISTICS.unpack(given) if given else None,  # type: ignore[arg-type]
+        order=5.0,
+    )

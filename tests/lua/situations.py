@@ -9,14 +9,19 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from memories import Keys, copy_page, note_spec, put
+from memories import Keys, copy_page, note_spec, put, row_of
 
 from omoide.connection import Connection
 from omoide.model.schema import Scope
 from omoide.ops.request import (
+    Adopt,
+    Apply,
     BeginReindex,
+    BeginRestore,
+    Changes,
     CopyRecords,
     Deliver,
     Drop,
@@ -26,9 +31,11 @@ from omoide.ops.request import (
     Increment,
     Kept,
     Link,
+    LoadRows,
     Observe,
     Page,
     Prune,
+    RowState,
     Statistics,
 )
 
@@ -497,3 +504,79 @@ def swap(connection: Connection, keys: Keys) -> Any:
     page = connection.store.execute(Page(scope, state.cursor))
     copy_page(connection, scope, state.token, page.records)
     return FinishReindex(scope, state.token)
+
+
+def _shown(scope: Scope, name: str, text: str, **fields: Any) -> RowState:
+    """A record as an authoritative row would have it."""
+    return row_of(put(scope, name, text, **fields))
+
+
+def _mirrored(connection: Connection, scope: Scope) -> None:
+    """Three linked records that a mirror showed, and a counter."""
+    rows = (
+        _shown(scope, "1", "the cat likes fish", unique=(DIGEST,), **DETAILS),
+        _shown(scope, "2", "the dog likes meat", **DETAILS),
+        _shown(scope, "3", "the cow likes grass", session="s", confidence=0.7),
+    )
+    edges = (("1", (("2", 2.0), ("3", 1.0))), ("2", (("1", 2.0),)), ("3", (("1", 1.0),)))
+    changes = Changes(rows, edges=edges, counters=(("mine", 4),))
+    assert connection.store.execute(Apply(scope, 10, 10, changes, begins=True)) == 10
+
+
+def _changes(scope: Scope) -> Changes:
+    """A record written anew, a new one, one whose evidence changed, one that is gone."""
+    second = _shown(scope, "2", "the dog likes bones", **DETAILS)
+    return Changes(
+        rows=(second, _shown(scope, "4", "rain", unique=(OTHER_DIGEST,), author="w")),
+        states=(replace(_shown(scope, "1", ""), statistics=(3.0, 1.0, 2, 0, 5, 77), confidence=49151),),
+        erased=("3",),
+        edges=(("1", (("2", 2.5), ("4", 0.5))), ("2", (("1", 2.5),)), ("4", (("1", 0.5),))),
+        counters=(("mine", 5), ("other", 1)),
+    )
+
+
+@situation
+def apply_first(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    return Apply(scope, 10, 10, Changes((_shown(scope, "1", "the cat likes fish", **DETAILS),)), begins=True)
+
+
+@situation
+def apply(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _mirrored(connection, scope)
+    return Apply(scope, 11, 12, _changes(scope))
+
+
+@situation
+def apply_dropping(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _mirrored(connection, scope)
+    return Apply(scope, 11, 11, Changes(drops=True))
+
+
+@situation
+def apply_to_a_copy(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _mirrored(connection, scope)
+    connection.store.execute(BeginRestore(scope, "token"))
+    connection.store.execute(LoadRows(scope, "token", (_shown(scope, "1", "a cat", **DETAILS),)))
+    return Apply(scope, 11, 11, Changes((_shown(scope, "2", "a dog"),)), token="token")
+
+
+@situation
+def restore(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _mirrored(connection, scope)
+    connection.store.execute(BeginRestore(scope, "token"))
+    return BeginRestore(scope, "another")
+
+
+@situation
+def adopt(connection: Connection, keys: Keys) -> Any:
+    scope = _scope()
+    _mirrored(connection, scope)
+    connection.store.execute(BeginRestore(scope, "token"))
+    rows = (_shown(scope, "1", "a cat", **DETAILS), _shown(scope, "2", "a dog"))
+    connection.store.execute(LoadRows(scope, "token", rows))
+    return Adopt(scope, "token", 12, (("mine", 9),))
