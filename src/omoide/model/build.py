@@ -39,6 +39,7 @@ RESERVED = frozenset(
         "query",
         "ranking",
         "record_id",
+        "repair",
         "saved_as",
         "scan",
         "self",
