@@ -22,7 +22,12 @@ def _run(program: str, url: str, folder: Path) -> str:
         encoding="utf-8",
         timeout=60,
         cwd=folder,
-        env={**os.environ, "OMOIDE_URL": url, "PYTHONIOENCODING": "utf-8"},
+        env={
+            **os.environ,
+            "OMOIDE_URL": url,
+            "OMOIDE_DATA_DIR": str(folder / "data"),
+            "PYTHONIOENCODING": "utf-8",
+        },
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
@@ -35,8 +40,9 @@ def test_the_blocks_of_a_page_run(page: Path, store_url: str, tmp_path: Path) ->
 
 
 def test_the_example_of_the_readme_is_short_and_remembers(store_url: str, tmp_path: Path) -> None:
-    (body,) = blocks(ROOT / "README.md", "python")
+    body, across = blocks(ROOT / "README.md", "python")
     assert len([line for line in body.splitlines() if line.strip()]) <= 15
+    assert len([line for line in across.splitlines() if line.strip()]) <= 20
     out = _run(f"{body}\nimport json; print(json.dumps(messages))", store_url, tmp_path)
     block, question = json.loads(out)
     assert "blue-green, on Tuesdays" in block["content"]

@@ -16,13 +16,18 @@ PUBLIC = {"omoide", "omoide.recipes"}
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
-def test_a_recipe_runs(program: Path, store_url: str) -> None:
+def test_a_recipe_runs(program: Path, store_url: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", str(program)],
         capture_output=True,
         encoding="utf-8",
         timeout=60,
-        env={**os.environ, "OMOIDE_URL": store_url, "PYTHONIOENCODING": "utf-8"},
+        env={
+            **os.environ,
+            "OMOIDE_URL": store_url,
+            "OMOIDE_DATA_DIR": str(tmp_path),
+            "PYTHONIOENCODING": "utf-8",
+        },
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""

@@ -45,6 +45,7 @@ def describe(call: Call, ranking: Ranking, block: Block, delivery: Delivery) -> 
     metadata: dict[str, Any] = {
         "mode": call.mode,
         "reader": ranking.reader,
+        "store": None if ranking.reader is None else "postgres" if ranking.reader == "postgres" else "redis",
         "round_trips": ranking.round_trips,
         "delivery_round_trips": delivery.round_trips,
         "matched": by_query,

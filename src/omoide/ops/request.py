@@ -246,10 +246,14 @@ class Drop(Request[int]):
 
 @dataclass(frozen=True, slots=True)
 class Get(Request["tuple[Record | None, ...]"]):
-    """Records by id, in the order asked."""
+    """Records by id, in the order asked.
+
+    `settled`: of a mirrored model as its rows say, whatever the store shows of them yet.
+    """
 
     scope: Scope
     ids: tuple[str, ...]
+    settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,7 @@ def update(
     known = instance._omoide.stored
     for _ in range(MOST_RACES):
         if not known:
-            record: Record | None = yield from _fetch(scope, record_id)
+            record: Record | None = yield from _fetch(scope, record_id, settled=True)
             if record is None:
                 return SaveOutcome(False, DELETED, record_id)
             draft = changed(instance, changes, loaded_state(scope.spec, record))
@@ -209,8 +209,8 @@ def update(
     raise version_conflict(scope.spec)
 
 
-def _fetch(scope: Scope, record_id: str) -> Plan[Record | None]:
-    records: tuple[Record | None, ...] = yield Get(scope, (record_id,))
+def _fetch(scope: Scope, record_id: str, *, settled: bool = False) -> Plan[Record | None]:
+    records: tuple[Record | None, ...] = yield Get(scope, (record_id,), settled)
     return records[0]
 
 

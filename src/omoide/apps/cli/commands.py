@@ -212,6 +212,34 @@ def prune(
 
 
 @app.command()
+def maintain(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count them and erase nothing.")] = False,
+    days: Annotated[
+        float, typer.Option("--days", metavar="N", min=0, help="Episodes older than this go.")
+    ] = 90,
+    per_resource: Annotated[
+        int, typer.Option("--per-resource", metavar="N", min=0, help="The newest so many of each stay.")
+    ] = 5_000,
+    in_all: Annotated[
+        int | None,
+        typer.Option("--in-all", metavar="N", min=0, help="The newest so many of all together stay."),
+    ] = None,
+    url: Url = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Erase the episodes of long-term memory that have had their time; facts stay.
+
+    For a scheduler, once a day. It needs the PostgreSQL that OMOIDE_POSTGRES names.
+    """
+    from omoide.apps.cli import retention
+
+    with opened(url, namespace):
+        answer = retention.maintain(dry_run=dry_run, days=days, per_resource=per_resource, in_all=in_all)
+        return give(answer, as_json=as_json)
+
+
+@app.command()
 def scan(
     model: ModelPath = DEFAULT_MODEL,
     agent: Agent = None,

@@ -27,6 +27,7 @@ _TWINS = {
     "mirror": "omoide.Connection.projector",
     "reindex": "omoide.reindex",
     "prune": "omoide.prune",
+    "maintain": "omoide.recipes.maintain",
     "scan": "omoide.scan_memories",
     "recall": "omoide.ContextAssembler.assemble",
     "retain": "omoide.Model.save",

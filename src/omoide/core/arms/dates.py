@@ -6,8 +6,8 @@ those of UTC, of the years 1 to 9999; a time beyond fits nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from omoide.core.text.cues import NEXT_MONTH, SAME, SAME_YEAR, WITHIN_A_WEEK, PartialDate, match
@@ -26,6 +26,7 @@ _DAY_MS = 86_400_000
 _FIRST_DAY = -719_162
 _LAST_DAY = 2_932_896
 _TABLE_DAYS = 40_000
+_LAST_YEAR = 9_999
 _ORIGIN = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -55,6 +56,38 @@ def fits_of_days(dates: Sequence[PartialDate], days: Days) -> Floats:
     if high - low < min(_TABLE_DAYS, 4 * len(days) + 400):
         return _fits_of_days(dates, np.arange(low, high + 1)).take(days - low)
     return _fits_of_days(dates, days)
+
+
+def spans(dates: Sequence[PartialDate], years: range) -> list[tuple[date, date, float]]:
+    """The same as half-open spans of days, for a store that can look up a range: (first, end, fit).
+
+    The fit of a day of one of these years is the greatest of the spans it is in. Only days of the years 1
+    to 9998 are spanned. A date without a year is tried in each of them and the ones beside them.
+    """
+    found: list[tuple[date, date, float]] = []
+    for year, month, day in dates:
+        for one in (year,) if year is not None else range(years.start - 1, years.stop + 1):
+            if 1 < one < _LAST_YEAR:
+                found += _spans(one, month, day)
+    return found
+
+
+def _spans(year: int, month: int | None, day: int | None) -> Iterator[tuple[date, date, float]]:
+    if month is None:
+        yield date(year, 1, 1), date(year + 1, 1, 1), SAME_YEAR
+    elif day is None:
+        begins = [
+            date(year + (month + ahead - 1) // 12, (month + ahead - 1) % 12 + 1, 1) for ahead in (0, 1, 2)
+        ]
+        yield begins[0], begins[1], SAME
+        yield begins[1], begins[2], NEXT_MONTH
+    else:
+        try:
+            named = date(year, month, day)
+        except ValueError:
+            return
+        yield named - timedelta(days=1), named + timedelta(days=2), SAME
+        yield named - timedelta(days=7), named + timedelta(days=8), WITHIN_A_WEEK
 
 
 def _fits_of_days(dates: Sequence[PartialDate], days: Days) -> Floats:

@@ -4,8 +4,7 @@
                          └──▶ FieldError that names body, field and rule, never the value
 
 A body is read the same way whoever sends it: a method of `LongTermMemory`, a tool call, a request.
-Lengths are characters (code points). Texts lose the white space around them. NUL is refused: one of
-the two stores cannot hold it.
+Lengths are characters (code points). Texts lose the white space around them.
 """
 
 from __future__ import annotations
@@ -109,8 +108,6 @@ def _text(value: Any, schema: Mapping[str, Any]) -> tuple[str, Any]:
         return "must not be empty", value
     if len(value) > schema["maxLength"]:
         return f"must be at most {schema['maxLength']:,} characters", value
-    if "\x00" in value:
-        return "must not hold a NUL character", value
     if any("\ud800" <= char <= "\udfff" for char in value):
         return "must not hold a lone surrogate", value
     return "", value

@@ -19,6 +19,7 @@ from omoide.fields import (
     StringField,
 )
 from omoide.mixins import AccessTrackerMixin, NeverRecordMixin
+from omoide.model.mirror import PostgresMirror
 from omoide.ops.model import Model
 
 FACT = "fact"
@@ -63,6 +64,7 @@ class LongTermRecord(NeverRecordMixin, AccessTrackerMixin, Model):
     content_bm25 = BM25Field(source="content")
 
     class Meta:
+        mirror = PostgresMirror(table="popagent_memories")
         unique_together = (("identity",),)
 
 

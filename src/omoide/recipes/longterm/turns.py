@@ -16,7 +16,8 @@ USER_CHARS = 4_000
 ASSISTANT_CHARS = 8_000
 MARK = "… [truncated]"
 
-_LABEL = re.compile(r"^(?=[^\S\n]*(?:user|assistant)[^\S\n]*[:：])", re.IGNORECASE | re.MULTILINE)
+_BREAKS = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+_LABEL = re.compile(rf"(?:\A|(?<=[{_BREAKS}]))(?=\s*+(?:user|assistant)\s*+[:：])", re.IGNORECASE)
 
 
 def capped(text: str, most: int) -> str:

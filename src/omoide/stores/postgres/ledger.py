@@ -24,6 +24,7 @@ from omoide.ops.request import Changes, Evidence, Kept, Observe, ObserveReply, P
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.rows import (
     KNOWN,
+    OF_TEXT,
     Entries,
     Known,
     Prepared,
@@ -349,13 +350,15 @@ class Ledger:
         values, extra = row_values(self.table, put.values)
         digests = dict(self._digests(put))
         fields = [column.name for column in self.table.columns]
-        names = ["_partition", *KNOWN, "_fingerprint", "_entries", "_extra", *self.table.unique, *fields]
+        names = ["_partition", *KNOWN, *OF_TEXT, *self.table.unique, *fields]
         parameters = [
             self.partition,
             *known.columns,
             self.spec.fingerprint,
             prepared.entries.packed(),
             extra,
+            prepared.entries.flags,
+            prepared.entries.length,
             *(digests.get(name) for name in self.table.unique),
             *values,
         ]

@@ -1,7 +1,7 @@
 """The mirror: authoritative rows in PostgreSQL, and a store that shows what they say.
 
     write ──▶ one transaction: the rows decide, sequence number, outbox entry ──▶ the store, in that order
-    read  ──▶ the store
+    read  ──▶ the store; the rows, where they can and it is away
 
 A write is done when its transaction is. The store then takes it if it is what comes next (`lua/apply.lua`);
 what it does not take, because it is away or behind, is left to a projector. PostgreSQL away: nothing is
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
@@ -25,12 +26,14 @@ from omoide.errors import (
     OmoideError,
     QueryError,
     StoreError,
+    StoreTimeoutError,
     StoreUnavailableError,
 )
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import request as ask
 from omoide.ops.request import Applied, Apply, Batch, Deliver, Erase, Observe, Put, PutReply, Request
 from omoide.stores.postgres.accesses import Accesses
+from omoide.stores.postgres.answers import is_answered, script_of
 from omoide.stores.postgres.ledger import Committed, Ledger
 from omoide.stores.postgres.session import Script, Step
 from omoide.stores.postgres.tables import Table, partition_name
@@ -43,6 +46,9 @@ CHANNEL = "omoide_outbox"
 
 TOGETHER = 64
 """Most writes of one partition in one transaction, and so in one call of the store."""
+
+AWAY_SECONDS = 1.0
+"""How long reads go to the rows at once after the store was away."""
 
 _log = logging.getLogger("omoide")
 
@@ -90,6 +96,7 @@ class Mirror:
         self.left = threading.Event()
         self._tables: dict[str, Table] = {}
         self._shown: dict[tuple[str, str], int] = {}
+        self.read_rows_until = 0.0
         self._plans: dict[type, Callable[[Any], MirrorPlan[Any]]] = {
             Put: self._one,
             Erase: self._one,
@@ -269,10 +276,32 @@ class Mirror:
 
     def _read(self, request: Any) -> MirrorPlan[Any]:
         """A read goes to the store; an answer of nothing is believed only from a partition that is there."""
-        reply = yield request
-        if _is_nothing(reply):
+        if is_answered(request) and time.monotonic() < self.read_rows_until:
+            return (yield from self._from_rows(request))
+        if isinstance(request, ask.Get) and request.settled:
+            return (yield from self._from_rows(request))
+        try:
+            reply = yield request
+        except (StoreUnavailableError, StoreTimeoutError):
+            if not is_answered(request):
+                raise
+            self.read_rows_until = time.monotonic() + AWAY_SECONDS
+            return (yield from self._from_rows(request))
+        if not _is_nothing(reply):
+            return reply
+        try:
             yield from self._believe_nothing(request.scope)
+        except StoreUnavailableError:
+            if not is_answered(request):
+                raise
+            return (yield from self._from_rows(request))
         return reply
+
+    def _from_rows(self, request: Any) -> MirrorPlan[Any]:
+        """The answer of the rows to a read."""
+        table = yield from self.table(request.scope.spec)
+        partition = partition_name(request.scope, self.namespace)
+        return (yield Transaction(script_of(request), (table, partition, request)))
 
     def _believe_nothing(self, scope: Scope) -> MirrorPlan[None]:
         """Raise when there are rows and the store has lost the partition that shows them."""

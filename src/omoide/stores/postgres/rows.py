@@ -30,9 +30,12 @@ from omoide.stores.redis.codec import STATISTICS, encode_put, identifier, statis
 
 __all__ = ["Entries", "Known", "entries_of", "order_of", "row_columns", "row_state"]
 
+OF_TEXT = ("_fingerprint", "_entries", "_extra", "_flags", "_length")
+"""What a write makes of the values: entries, and of these the flags and the length for recall from rows."""
+
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder().decode
-KNOWN = tuple(name for name, _ in SYSTEM if name not in ("_fingerprint", "_entries", "_extra"))
+KNOWN = tuple(name for name, _ in SYSTEM if name not in OF_TEXT)
 
 
 @dataclass(slots=True)

@@ -25,6 +25,8 @@ from omoide.errors import ModelError
 from omoide.model.schema import ModelSpec, Scope
 from omoide.stores.postgres.columns import Column, Misfit, columns_of
 from omoide.stores.postgres.migrate import LOCK, amigrate, migrate
+from omoide.stores.postgres.recall import LINE as TEXT_LINE
+from omoide.stores.postgres.recall import WORDS, words_ddl
 from omoide.stores.postgres.session import Database, Script, Step
 
 __all__ = ["Table", "partition_name", "table_of", "values_of"]
@@ -47,6 +49,8 @@ SYSTEM = (
     ("_fingerprint", "text NOT NULL"),
     ("_entries", "bytea NOT NULL"),
     ("_extra", "bytea"),
+    ("_flags", "integer NOT NULL DEFAULT 0"),
+    ("_length", "integer NOT NULL DEFAULT 0"),
 )
 """System columns. `_prior`: confidence without evidence, as the store holds it. Instants: ms, UTC."""
 
@@ -143,6 +147,7 @@ def prepare(database: Database, spec: ModelSpec) -> Table:
     """
     table = table_of(spec)
     migrate(database, "mirror")
+    migrate(database, TEXT_LINE)
     database.run(_make, table)
     assert spec.mirror is not None
     if spec.mirror.line is not None:
@@ -154,6 +159,7 @@ async def aprepare(database: Database, spec: ModelSpec) -> Table:
     """`prepare`, async."""
     table = table_of(spec)
     await amigrate(database, "mirror")
+    await amigrate(database, TEXT_LINE)
     await database.arun(_make, table)
     assert spec.mirror is not None
     if spec.mirror.line is not None:
@@ -166,7 +172,7 @@ def _make(table: Table) -> Script[None]:
     assert spec.mirror is not None
     found = yield from _found(table)
     owner = yield Step("SELECT model FROM omoide_mirrors WHERE table_name = %s", (spec.mirror.table,))
-    if found and owner == [(spec.name,)] and not _missing(table, found):
+    if found and owner == [(spec.name,)] and _is_made(table, found):
         return
     yield Step("SELECT set_config('statement_timeout', '0', true), pg_advisory_xact_lock(%s)", (LOCK,))
     yield Step(
@@ -190,6 +196,8 @@ def _make(table: Table) -> Script[None]:
         )
     for index in _indexes(table):
         yield Step(index)
+    for statement in words_ddl(spec):
+        yield Step(statement)
 
 
 def _found(table: Table) -> Script[dict[str, str]]:
@@ -206,6 +214,12 @@ def _wanted(table: Table) -> dict[str, str]:
     wanted = {"_partition": "text NOT NULL"}
     wanted |= {column.name: column.type for column in table.columns}
     return wanted | dict(SYSTEM) | dict.fromkeys(table.unique, "bytea")
+
+
+def _is_made(table: Table, found: Mapping[str, str]) -> bool:
+    """Whether a table has all its columns, the generated one included."""
+    has_words = WORDS in found or table.spec.text is None
+    return has_words and not _missing(table, found)
 
 
 def _missing(table: Table, found: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -1,0 +1,5 @@
+import sys
+
+from benchmarks.longterm.suite import main
+
+sys.exit(main())

@@ -1,0 +1,155 @@
+"""Recall from rows: as good as the index, by the same arms, within one partition."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks.retrieval.dialogue import Conversation, read
+from benchmarks.retrieval.metrics import mean, score
+
+from omoide import Connection, ContextAssembler, Model
+from omoide.fields import AutoKeyField, BM25Field, FloatField, IntField, KeyField, StringField, TagField
+from omoide.model.mirror import PostgresMirror
+from omoide.recipes import LongTermRecord
+from omoide.stores.postgres.script import Step
+from omoide.testing import PostgresServer
+
+FILE = Path(os.environ.get("OMOIDE_DATA", "")) / "retrieval-dev.json"
+FULL = os.environ.get("OMOIDE_FULL") == "1"
+
+
+class RecallNote(Model):
+    """Other names for everything, two texts, tags."""
+
+    class Meta:
+        mirror = PostgresMirror()
+
+    note = AutoKeyField()
+    team = KeyField()
+    title = StringField(null=True)
+    body = StringField(default="", index=True)
+    labels = TagField()
+    importance = FloatField(default=1.0)
+    places = IntField(default=0, index=True)
+    words = BM25Field(source=("title", "body"))
+
+
+@pytest.fixture(scope="module")
+def connection(valkey_url: str, postgres_server: PostgresServer) -> Iterator[Connection]:
+    name = postgres_server.create()
+    url = postgres_server.url_of(name)
+    with Connection(valkey_url, namespace="recall", postgres=url) as connection, connection.use():
+        yield connection
+    postgres_server.drop(name)
+
+
+@pytest.fixture
+def rows_only(connection: Any) -> Iterator[Connection]:
+    """Reads go to the rows."""
+    connection.mirror.read_rows_until = float("inf")
+    yield connection
+    connection.mirror.read_rows_until = 0.0
+
+
+def asked(connection: Connection, query: str, *values: Any) -> list[tuple[Any, ...]]:
+    def script() -> Any:
+        return (yield Step(query, values))
+
+    return connection.database.run(script)
+
+
+def _load(conversation: Conversation) -> dict[str, str]:
+    """Every turn as one episode of one resource; record id -> turn id."""
+    records = [
+        LongTermRecord(
+            resource_id=conversation.id,
+            kind="episode",
+            content=turn.text,
+            identity=turn.id,
+            session_id=turn.session,
+            author=turn.author,
+            occurred_at=datetime.fromisoformat(turn.time),
+        )
+        for turn in conversation.turns
+    ]
+    assert all(LongTermRecord.save_many(records))
+    return {record.memory_id: turn.id for record, turn in zip(records, conversation.turns, strict=True)}
+
+
+def test_both_paths_answer_as_well_as_the_index_alone(connection: Any) -> None:
+    if not FILE.is_file():
+        pytest.skip("retrieval-dev.json is not there: set OMOIDE_DATA")
+    scores: dict[str, list[dict[str, float]]] = {"redis": [], "postgres": []}
+    assembler = ContextAssembler(LongTermRecord, max_items=20, max_tokens=1_000_000, track=False)
+    for conversation in read(FILE)[: None if FULL else 1]:
+        turns = _load(conversation)
+        asked(connection, "ANALYZE popagent_memories")
+        for store, found in scores.items():
+            connection.mirror.read_rows_until = float("inf") if store == "postgres" else 0.0
+            for question in conversation.questions:
+                if question.category == "adversarial":
+                    continue
+                result = assembler.assemble(question.text, resource_id=conversation.id)
+                assert result.metadata["store"] == store
+                found.append(score([turns[one.memory_id] for one in result.records], question.gold))
+        connection.mirror.read_rows_until = 0.0
+    redis, postgres = (mean(found)["nDCG@10"] for found in scores.values())
+    assert postgres >= 0.47
+    assert redis >= 0.6
+    assert abs(redis - postgres) < 0.03
+
+
+def test_any_mirrored_model_is_recalled_from_its_rows(rows_only: Connection) -> None:
+    RecallNote(team="a", title="Deploys", body="blue-green", labels={"ops", "x'y"}, places=3).save()
+    RecallNote(team="a", title=None, body="Deploys are on Tuesdays", labels={"ops"}, importance=0.1).save()
+    RecallNote(team="b", title="Deploys", body="are never").save()
+    assembler = ContextAssembler(RecallNote, track=False)
+
+    def found(query: str, **filters: Any) -> list[str]:
+        result = assembler.assemble(query, **{"team": "a", **filters})
+        assert result.metadata["store"] == "postgres"
+        return [record.body for record in result.records]
+
+    assert found("when do we deploy?") == ["blue-green", "Deploys are on Tuesdays"]
+    assert found("deploys", team="b") == ["are never"]
+    assert found("deploys", labels="x'y") == ["blue-green"]
+    assert found("deploys", labels={"ops", "x'y"}) == ["blue-green"]
+    assert found("deploys", body="Deploys are on Tuesdays") == ["Deploys are on Tuesdays"]
+    assert found("deploys", places=3) == ["blue-green"]
+    assert found("deploys", importance__gte=0.5) == ["blue-green"]
+    assert found("deploys", importance__lt=0.5) == ["Deploys are on Tuesdays"]
+    first = assembler.assemble("deploys", team="a").records[0]
+    assert found("deploys", exclude=[first.note]) == ["Deploys are on Tuesdays"]
+    assert RecallNote.count(team="a") == 2
+    assert [one.importance for one in RecallNote.query.filter(team="a").order_by("importance").all()] == [
+        0.1,
+        1.0,
+    ]
+    got = RecallNote.query.get(team="a", note=first.note)
+    assert (got.title, got.labels, got.places) == ("Deploys", {"ops", "x'y"}, 3)
+
+
+def test_an_answer_of_rows_is_the_answer_of_the_store(connection: Any) -> None:
+    record = LongTermRecord(resource_id="same", content="needle in hay", identity="x", author="Ann Lee")
+    record.save()
+    assembler = ContextAssembler(LongTermRecord)
+    assembler.assemble("needle", resource_id="same")
+    held = []
+    for until in (0.0, float("inf")):
+        connection.mirror.read_rows_until = until
+        (found,) = assembler.assemble("needle", resource_id="same").records
+        told = found._omoide.record
+        held.append((told.id, told.values, told.version, told.time_ms, told.importance, told.confidence))
+    connection.mirror.read_rows_until = 0.0
+    assert held[0] == held[1]
+
+
+def test_a_query_is_one_statement_that_holds_no_word(rows_only: Connection) -> None:
+    ContextAssembler(LongTermRecord, track=False).assemble("haystack in May 2023", resource_id="same")
+    seen = asked(rows_only, "SELECT query FROM pg_stat_activity WHERE query LIKE %s", "%WITH wanted%")
+    assert all("haystack" not in text for (text,) in seen)
