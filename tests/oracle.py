@@ -70,6 +70,7 @@ class Weights:
     cue: float = 1.2
     importance: float = 0.15
     confidence: float = 0.2
+    graph: float = 0.5
 
 
 PartialDate = tuple[int | None, int | None, int | None]
@@ -266,11 +267,12 @@ def search(
     dates: Sequence[PartialDate] = (),
     cues: int = 0,
     back_off: bool = False,
+    edges: Mapping[str, Mapping[str, float]] | None = None,
 ) -> list[tuple[str, float]]:
     """The first `limit` (id, score).
 
     `terms`: query term -> weight. `confidence` range in 1/65,535. `words` of the query, lower case; `dates`
-    it names; `cues` it asks for.
+    it names; `cues` it asks for. `edges`: id -> linked id -> weight, both ways, at most 16 a document.
     """
     n = len(documents)
     average = sum(document.length for document in documents.values()) / max(n, 1) or 1.0
@@ -293,6 +295,24 @@ def search(
         mine = author is not None and document.author == author
         cued = replace(document, cues=document.cues & cues)
         score = final_score(text, cued, weights, mine, bonus)
-        if score > 0 and name not in exclude:
-            found.append((-score, -document.time_ms, name))
-    return [(name, -score) for score, _, name in sorted(found)[:limit]]
+        found.append((-score, -document.time_ms, name))
+    lent = links(
+        {name: (score, time) for score, time, name in found if score < 0}, edges or {}, weights.graph
+    )
+    total = [(score - lent.get(name, 0.0), time, name) for score, time, name in found if name not in exclude]
+    return [(name, -score) for score, _, name in sorted(total)[:limit] if score < 0]
+
+
+def links(
+    alone: Mapping[str, tuple[float, float]], edges: Mapping[str, Mapping[str, float]], graph: float
+) -> dict[str, float]:
+    """What each document is lent over the edges of the first three, given (-score, -time) of all matches."""
+    ranks = sorted(alone.values())
+    seeds = [name for name, rank in alone.items() if ranks and rank <= ranks[min(3, len(ranks)) - 1]]
+    lent: dict[str, float] = {}
+    for name in seeds if len(seeds) <= 8 else ():
+        for other, weight in edges.get(name, {}).items():
+            if weight > 0.5:
+                value = graph * ((weight - 0.5) / (weight + 0.5)) * -alone[name][0]
+                lent[other] = max(lent.get(other, 0.0), value)
+    return lent

@@ -100,7 +100,9 @@ def _split(
 
 def variants() -> dict[str, Any]:
     """What of the feedback counts, and the weights of the ranking that make it so."""
-    return {"all": None}
+    from omoide import RankWeights
+
+    return {"all": None, "confidence": RankWeights(graph=0), "graph": RankWeights(confidence=0)}
 
 
 def summary(

@@ -175,6 +175,7 @@ def test_read_verbs_run_where_writes_are_refused(
         "column": (1, 1),
         "count": (),
         "dump": (0, 10),
+        "edges": (gen, 1),
         "get": ("id", "1"),
         "ids": (gen, 1),
         "left": (),

@@ -18,6 +18,7 @@ from omoide import (
     AutoKeyField,
     BM25Field,
     ConfidenceField,
+    CoOccurrenceField,
     DatetimeField,
     DecayingSortedField,
     FloatField,
@@ -54,6 +55,7 @@ class ArmsSaying(Model):
     relevance = DecayingSortedField(base_score_field="importance")
     confidence = ConfidenceField()
     text = BM25Field(source="content")
+    associations = CoOccurrenceField(entities=lambda text: ())
 
 
 SPEC = spec_of(ArmsSaying)
@@ -76,6 +78,7 @@ class Agent:
         self.writers, self.scope, self.ties = writers, Scope(SPEC, (agent,)), ties
         self.random = random.Random(seed)
         self.documents: dict[str, oracle.Document] = {}
+        self.edges: dict[str, dict[str, float]] = {}
 
     def change(self, times: int) -> None:
         """Save, edit and delete, through any of the writers."""
@@ -87,10 +90,22 @@ class Agent:
                 name = self.random.choice(names)
                 assert store.execute(ask.Erase(self.scope, (name,))) == (True,)
                 del self.documents[name]
+                for other in self.edges.pop(name, {}):
+                    del self.edges[other][name]
+            elif len(names) > 1 and kind < 0.25:
+                self._link(store, *self.random.sample(names, 2))
             elif names and kind < 0.35:
                 self._put(store, self.random.choice(names))
             else:
                 self._put(store, f"{self.random.randint(0, 10**9):x}")
+
+    def _link(self, store: object, name: str, other: str) -> None:
+        weight = self.random.choice([0.5, 1.0, 1.0, 2.0])
+        if max(len(self.edges.get(one, {})) for one in (name, other)) < 16:
+            assert store.execute(ask.Link(self.scope, name, other, weight)) > 0  # type: ignore[attr-defined]
+            for one, two in ((name, other), (other, name)):
+                held = self.edges.setdefault(one, {})
+                held[two] = held.get(two, 0.0) + weight
 
     def _put(self, store: object, name: str) -> None:
         choose = self.random
@@ -157,6 +172,7 @@ LOUD = {
     "date": 2.0,
     "cue": 1.5,
     "importance": 0.5,
+    "graph": 0.9,
 }
 
 
@@ -191,6 +207,7 @@ def searched(agent: Agent, case: dict[str, object]) -> tuple[ask.Search, list[tu
         cues=case["cues"],
         weights=oracle.Weights(**weights),
         back_off=True,
+        edges=agent.edges,
         **options,
     )
     return search, expected
@@ -271,6 +288,31 @@ def test_round_trips_are_one_when_warm_and_two_when_cold(valkey_server: ValkeySe
             agent.change(1)
             assert trips(one, search) <= 3  # a deletion forgets the words; they are read again
             assert trips(one, search) == 1
+        one.store.execute(ask.Drop(agent.scope))
+
+
+def test_links_cost_a_call_only_where_they_bring_someone_in(valkey_server: ValkeyServer) -> None:
+    with contextlib.ExitStack() as stack:
+        one, other = (stack.enter_context(Connection(valkey_server.url, reader="client")) for _ in range(2))
+        agent = Agent([one], "links", 3, ties=False)
+        agent.change(80)
+        search = ask.Search(agent.scope, {WORDS[0]: 1.0}, 5)
+        assert trips(other, search) == 2
+        assert trips(other, search) == 1
+        found = [hit.record.id for hit in other.store.execute(search).hits]
+        others = sorted(set(agent.documents) - set(found))
+        one.store.execute(ask.Link(agent.scope, others[0], others[1], 3.0))
+        assert trips(other, search) == 1
+        one.store.execute(ask.Link(agent.scope, found[0], others[0], 0.5))
+        assert trips(other, search) == 1
+        one.store.execute(ask.Link(agent.scope, found[0], others[0], 9.0))
+        assert trips(other, search) == 2
+        assert others[0] in [hit.record.id for hit in other.store.execute(search).hits]
+        for _ in range(8):
+            assert trips(other, search) == 1
+            assert trips(other, replace(search, explain=True)) == 1
+        alone = replace(search, ranking=RankWeights(graph=0.0))
+        assert [hit.record.id for hit in other.store.execute(alone).hits] == found
         one.store.execute(ask.Drop(agent.scope))
 
 

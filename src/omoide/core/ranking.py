@@ -188,7 +188,7 @@ def _rank_small(weighted: Weighted, table: Sequence[float], rule: Filter, limit:
             continue
         found.append((total, attributes.time, row, text))
     found.sort(reverse=True)
-    return _cut(found, limit)
+    return cut(found, limit)
 
 
 def _greatest_gain(arms: Arms) -> float:
@@ -227,7 +227,7 @@ def _rank_plain(weighted: Weighted, table: Sequence[float], rule: Filter, limit:
     )
     found.sort(reverse=True)
     give_back(sums, [reached])
-    return _cut(found, limit)
+    return cut(found, limit)
 
 
 def _add_up(sums: Floats, weighted: Weighted, table: Sequence[float]) -> Rows:
@@ -256,13 +256,13 @@ def _rank_large(weighted: Weighted, table: Sequence[float], rule: Filter, limit:
     times = rule.columns.time[rows]
     found = list(zip(scores.tolist(), times.tolist(), rows.tolist(), texts.tolist(), strict=True))
     found.sort(reverse=True)
-    ranked = _cut(found, limit)
+    ranked = cut(found, limit)
     ranked.best_text = run.best_text
     give_back(sums, [term.rows for term, _ in weighted])
     return ranked
 
 
-def _cut(found: Found, limit: int) -> Ranked:
+def cut(found: Found, limit: int) -> Ranked:
     """The first `limit`, and what ties with the last of them."""
     end, tied = min(limit, len(found)), 0
     if end < len(found):
@@ -279,4 +279,4 @@ def _unknown_row() -> CorruptRecordError:
     return CorruptRecordError("a posting names a row without attributes", hint="omoide doctor")
 
 
-__all__ = ["SMALL", "TEXT_ONLY", "Arms", "Ranked", "TermList", "rank", "weigh"]
+__all__ = ["SMALL", "TEXT_ONLY", "Arms", "Ranked", "TermList", "cut", "rank", "weigh"]

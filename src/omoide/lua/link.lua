@@ -15,6 +15,6 @@ return atomically(function()
   local weight = add_edge(P, tonumber(rows[1]), tonumber(rows[2]), delta)
   local copies = S and call('HMGET', S.m, ARGV[1], ARGV[2])
   if copies and copies[1] and copies[2] then add_edge(S, tonumber(copies[1]), tonumber(copies[2]), delta) end
-  expire_at(P.g, H['until'])
+  close_both(P, H, S, G)
   return string.format('%.9g', weight)
 end)

@@ -28,6 +28,7 @@ READ_ONLY = frozenset(
         "column",
         "count",
         "dump",
+        "edges",
         "fetch",
         "get",
         "ids",

@@ -4,7 +4,7 @@
 --   exclude ids, valid (`now` or ms: as of when; none where validity does not count), time, importance, confidence (half-open ranges, lists of low and high, rounded as stored), budget, looks,
 --   session (field, or none), borrow (postings up to which neighbours count), strict, names (terms of names), dates
 --   (lists of year, month, day, 0 for none), cues (bits of the flags), ranking (map of near, far, answer, gate, asking,
---   author, date, cue, importance, confidence))
+--   author, date, cue, importance, confidence, graph))
 -- Returns: now, live, matched, list of score, text per hit, records, fingerprint, skipped arms, terms nobody has, gen, next
 --   | `too_many`, postings | nothing for no partition
 -- Cost: O(postings of the terms), at most `budget`; at most `looks` attribute rows; with dates O(rows), at most `looks`; with
@@ -209,10 +209,12 @@ if dated then
     if not text[row] and attributes[row][1] % 2 == 0 and fit(attributes[row][8]) > 0 then text[row] = 0 end
   end
 end
+local left_out = {} -- they count as seeds of the graph
 for i = 1, #plan.exclude do
   local row = redis.call('HGET', P.m, plan.exclude[i])
-  if row then text[tonumber(row)] = nil end
+  if row then left_out[tonumber(row)] = true end
 end
+local keep = max(plan.limit + #plan.exclude, W.graph > 0 and 3 or 1)
 
 local bonus = W.date * best_text
 local function final(row, sum)
@@ -238,9 +240,9 @@ local function bound(sum)
   return (#plan.cues > 0 and sum * W.cue or sum) * (1 + 1e-12)
 end
 
--- `limit` scores give a bar, and only what its bound lifts over the bar needs a look. The first looks go to the
--- `limit` best sums.
-local judged, best, found, bar, trim_at = {}, {}, 0, -1, plan.limit
+-- `keep` scores give a bar, and only what its bound lifts over the bar needs a look. The first looks go to the
+-- `keep` best sums.
+local judged, best, found, bar, trim_at = {}, {}, 0, -1, keep
 
 local function look(row, sum)
   judged[row] = true
@@ -250,21 +252,21 @@ local function look(row, sum)
   best[found] = { score, attributes[row][8], row }
   if found >= trim_at then
     table.sort(best, function(a, b) return a[1] > b[1] end)
-    bar = best[plan.limit][1]
+    bar = best[keep][1]
     while best[found][1] < bar do
       best[found] = nil
       found = found - 1
     end
-    trim_at = 2 * max(found, plan.limit)
+    trim_at = 2 * max(found, keep)
   end
 end
 
 local leaders, held, matched = {}, 0, 0 -- the best sums, ascending
 for row, sum in pairs(text) do
   matched = matched + 1
-  if held < plan.limit or sum > text[leaders[1]] then
+  if held < keep or sum > text[leaders[1]] then
     local at = 1
-    if held < plan.limit then
+    if held < keep then
       held = held + 1
       table.insert(leaders, 1, row)
     else
@@ -285,14 +287,54 @@ for row, sum in pairs(text) do
   end
 end
 
-table.sort(best, function(a, b)
+local function in_order(a, b)
   if a[1] ~= b[1] then return a[1] > b[1] end
   if a[2] ~= b[2] then return a[2] > b[2] end
   return a[3] ~= b[3] and bytes_less(ids[a[3]], ids[b[3]])
-end)
-local scores, winners = {}, {}
-for i = 1, math.min(plan.limit, found) do
-  scores[2 * i - 1], scores[2 * i] = string.format('%.17g', best[i][1]), string.format('%.17g', text[best[i][3]])
-  winners[i] = best[i][3]
+end
+table.sort(best, in_order)
+
+-- What the first three lend by their edges, see core/linking.py: row -> the most
+local function lent_by_seeds()
+  local lent, seeds = {}, math.min(3, found)
+  while best[seeds + 1] and best[seeds + 1][1] == best[seeds][1] and best[seeds + 1][2] == best[seeds][2] do
+    seeds = seeds + 1
+  end
+  for i = 1, seeds <= 8 and seeds or 0 do
+    local data = redis.call('HGET', P.g, best[i][3]) or ''
+    for at = 1, math.min(#data - 7, 128), 8 do
+      local other, weight = unpack_bytes('<I4f', data, at)
+      if weight > 0.5 then
+        lent[other] = max(lent[other] or 0, W.graph * ((weight - 0.5) / (weight + 0.5)) * best[i][1])
+      end
+    end
+  end
+  return lent
+end
+
+local function follow_links()
+  local lent, at = lent_by_seeds(), {}
+  if not next(lent) then return end
+  for i = 1, found do at[best[i][3]] = best[i] end
+  for other, value in pairs(lent) do
+    if at[other] then
+      at[other][1] = at[other][1] + value
+    elseif passing[other] then
+      text[other], found = text[other] or 0, found + 1
+      best[found] = { final(other, text[other]) + value, attributes[other][8], other }
+    end
+  end
+  table.sort(best, in_order)
+end
+if W.graph > 0 and found > 0 then follow_links() end
+
+local scores, winners, n = {}, {}, 0
+for i = 1, found do
+  local row = best[i][3]
+  if n < plan.limit and not left_out[row] then
+    n = n + 1
+    scores[2 * n - 1], scores[2 * n] = string.format('%.17g', best[i][1]), string.format('%.17g', text[row])
+    winners[n] = row
+  end
 end
 return { now, H.n, matched, scores, read_records(P, winners), H.fingerprint, skipped, unknown, H.gen, H.next }

@@ -8,6 +8,8 @@
     date        the dates that the query names                           arms.dates
     cue         a time, place or number, when the query asks for one     core.text.cues
 
+    graph       what was put to use together with one of the best            core.linking
+
 and two bounded multipliers, importance and confidence. `arms.weights` holds the numbers, `arms.formula`
 how they make a score. An arm without what it needs (no sessions, no names, no times) is skipped.
 """

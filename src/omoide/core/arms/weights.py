@@ -37,6 +37,7 @@ class RankWeights:
         date: Share of the best text score for a memory of the day the query names, 0..16; 0 is off.
         cue: Factor for memories that tell a time, place or number the query asks for, 1..16; 1 is off.
         importance, confidence: How far the lowest value lowers a score, in [0, 1).
+        graph: Share of a best memory's score for what was put to use together with it, 0..1; 0 is off.
         back_off: Whether words that no memory holds are stood in for by similar ones.
     """
 
@@ -50,13 +51,14 @@ class RankWeights:
     cue: float = 1.2
     importance: float = 0.15
     confidence: float = 0.2
+    graph: float = 0.5
     back_off: bool = True
 
     def __post_init__(self) -> None:
-        shares = (self.near, self.far, self.importance, self.confidence)
+        shares = (self.near, self.far, self.importance, self.confidence, self.graph)
         factors = (self.author, self.cue, self.date + 1)
         if not all(isfinite(share) and 0 <= share <= 1 for share in shares):
-            raise ModelError("RankWeights.near, far, importance and confidence are shares of 1")
+            raise ModelError("RankWeights.near, far, importance, confidence and graph are shares of 1")
         if not (isfinite(self.answer) and self.near <= self.answer <= MOST_LENT):
             raise ModelError("RankWeights.answer is at least near and at most 2")
         if not (isfinite(self.asking) and 0 < self.asking <= 1):
@@ -101,6 +103,7 @@ class RankWeights:
             ),
             Arm("importance", self.importance, "how much it matters", self.importance != 0),
             Arm("confidence", self.confidence, "how far it proved right", self.confidence != 0),
+            Arm("graph", self.graph, "it was put to use together with one of the best", self.graph != 0),
         )
 
 

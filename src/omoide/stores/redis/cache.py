@@ -35,6 +35,7 @@ from omoide.core.arms.sessions import Links, Sessions
 from omoide.core.columns import DEAD, Columns
 from omoide.core.postings import decode
 from omoide.core.text.vocabulary import Vocabulary
+from omoide.stores.redis.linked import HeldEdges
 
 if TYPE_CHECKING:
     import numpy as np
@@ -186,6 +187,7 @@ class Partition:
         self.sessions: Sessions | None = None
         self.everyone = Witnesses()
         self.vocabulary: Known | None = None
+        self.edges = HeldEdges()
 
     @property
     def columns(self) -> Columns:

@@ -161,6 +161,10 @@ class Reader:
         """The server's clock, as far as this process knows it."""
         return _now(partition)
 
+    def expects_nothing(self, partition: Partition) -> bool:
+        """Whether nobody else wrote for a while."""
+        return partition.steady >= STEADY
+
     def warn(self, head: bytes, scope: Scope, fingerprint: bytes) -> None:
         """Once per partition and process: the index was built for another shape of the model."""
         warn_about_shape(head, scope, fingerprint)
@@ -172,10 +176,11 @@ class Reader:
         names: Sequence[str],
         plan: dict[str, Any],
         ids_of: Sequence[int] = (),
+        edges_of: Sequence[int] = (),
     ) -> Handler[Fetched | None]:
-        """Carry out a plan, and learn the ids of some rows in the same round trip; None for no partition."""
+        """Carry out a plan, and learn ids and edges of rows in the same round trip; None for no partition."""
         trips = 1
-        if not ids_of and self._may_be_steady(head, plan):
+        if not ids_of and not edges_of and self._may_be_steady(head, plan):
             steady = yield from self._fetch_steady(head, scope, plan)
             if steady is not None:
                 return steady
@@ -185,13 +190,18 @@ class Reader:
         calls += [Call("column", head, piece) for piece in ahead]
         for start in range(0, len(ids_of), IDS_AT_ONCE):
             calls.append(Call("ids", head, (plan["gen"], *ids_of[start : start + IDS_AT_ONCE])))
+        if edges_of:
+            calls.append(Call("edges", head, (plan["gen"], *edges_of)))
         replies = yield from send(calls)
         for call, reply in zip(calls, replies, strict=True):
             error = failure(reply, call)
             if error is not None:
                 raise error
         with self.cache.lock:
-            self._learn(head, plan["gen"].encode(), ids_of, replies[1 + len(ahead) :])
+            end = len(replies) - (1 if edges_of else 0)
+            self._learn(head, plan["gen"].encode(), ids_of, replies[1 + len(ahead) : end])
+            if edges_of and self.cache.open(head).gen == plan["gen"].encode():
+                self.cache.open(head).edges.learn(edges_of, replies[-1])
         reply = replies[0]
         if not reply:
             with self.cache.lock:
@@ -218,7 +228,7 @@ class Reader:
         if not self._plain or not plan["v"] or plan["timed"] or not 0 < rows <= MOST_PLAIN:
             return False
         with self.cache.lock:
-            return self.cache.open(head).steady >= STEADY
+            return self.expects_nothing(self.cache.open(head))
 
     def _fetch_steady(self, head: bytes, scope: Scope, plan: dict[str, Any]) -> Handler[Fetched | None]:
         """The records and the proof that nothing is new, by plain commands in one transaction.

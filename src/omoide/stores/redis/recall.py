@@ -14,7 +14,8 @@ that is ranked on the server, in the same one step as its records are read.
 Two things may take a call more, which counts as cold: words of the query that no memory has, when the
 words that could stand in for them have to be read first; and ids of memories that tie in time within a
 session. Those are read beside a fetch, in the same round trip; the prediction takes such ties in the order
-of saving, and only where ids say otherwise is there something new to rank.
+of saving, and only where ids say otherwise is there something new to rank. The edges of the best memories are
+read in the same way; a call more brings the records that come in by them (`linked`).
 
 Server reader: `rank` scores in Lua. It needs no cache and no numpy, and refuses beyond a budget of postings.
 With the client to fall back on (`auto`) it also refuses what it could do only without an arm; alone, it
@@ -24,13 +25,14 @@ skips that arm and says so.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from omoide.core.arms.authors import named_author
 from omoide.core.bm25 import weight_table
 from omoide.core.columns import Filter
 from omoide.core.explanation import Explainer
+from omoide.core.linking import SEEDS, Lent, linked, seeds_of
 from omoide.core.ranking import TEXT_ONLY, Arms, Ranked, rank
 from omoide.core.text.vocabulary import Vocabulary, may_be_stood_in_for
 from omoide.errors import StoreUnavailableError
@@ -40,6 +42,7 @@ from omoide.stores.redis.cache import Known, Partition
 from omoide.stores.redis.calls import Call, Handler, answer
 from omoide.stores.redis.codec import pack_plan
 from omoide.stores.redis.filters import allowed_rows, instant_of, ranges_of
+from omoide.stores.redis.linked import seeds_to_ask, tree_of, with_links
 from omoide.stores.redis.served import server_hits, server_plan
 
 if TYPE_CHECKING:
@@ -54,13 +57,20 @@ _PATIENCE = 4
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A ranking with what made it. `wanted`: rows whose ids it depends on."""
+    """A ranking with what made it.
+
+    `wanted`: rows whose ids it depends on. `unlinked`: rows whose edges have yet to be read; `ranked` is then
+    without links. `alone`: before links, `lent` what those add.
+    """
 
     ranked: Ranked
     terms: Sequence[TermList] = ()
     table: Sequence[float] = ()
     arms: Arms = TEXT_ONLY
     wanted: frozenset[int] = frozenset()
+    alone: Ranked = field(default_factory=Ranked)
+    lent: Mapping[int, Lent] = field(default_factory=dict)
+    unlinked: tuple[int, ...] = ()
 
 
 class Recall:
@@ -170,15 +180,16 @@ class Recall:
                 if viewed_at != partition.v and asked.ready:
                     view, viewed_at = self._view(partition, request, asked, None), partition.v
                 current = viewed_at == partition.v
-                expected = view.ranked.rows if current else self._guess(partition, request, asked)
-                plan = self._reader.plan(partition, asked.names, expected)
+                expected = view if current else self._guess(partition, request, asked)
+                plan = self._reader.plan(partition, asked.names, expected.ranked.rows)
+                edges = self._edges_of(partition, request, expected)
             if asked.unread and not just_read:
                 _, read = yield from self._read_words(head)
                 trips, just_read = trips + read, True
                 continue
             just_read = False  # words of another numbering serve only once the lists are fetched anew
             wanted = sorted(view.wanted) if current else []
-            fetched = yield from self._reader.fetch(head, request.scope, asked.names, plan, wanted)
+            fetched = yield from self._reader.fetch(head, request.scope, asked.names, plan, wanted, edges)
             trips, tries = trips + (1 if fetched is None else fetched.trips), tries + 1
             if fetched is None:
                 about = None if request.about is None else Absence("missing")
@@ -193,10 +204,13 @@ class Recall:
                     continue
                 if not proven or partition.columns.has_intervals or wanted:
                     view, viewed_at = self._view(partition, request, asked, fetched.now_ms), partition.v
+                elif view.unlinked:
+                    view = self._linked(partition, request, view, fetched.now_ms)
                 if placed is not None and placed[0] != partition.gen:
                     placed = None
                     continue
-                hits = None if view.wanted else self._hits(partition, request, view, fetched.records)
+                unsure = view.wanted or view.unlinked
+                hits = None if unsure else self._hits(partition, request, view, fetched.records)
                 live = partition.n
                 if hits is not None:
                     about = self._about(partition, request, view, hits, placed, fetched.now_ms)
@@ -207,11 +221,17 @@ class Recall:
             "the partition changes faster than it can be read", hint="use connect(reader='server')"
         )
 
-    def _guess(self, partition: Partition, request: Search, asked: Asked) -> Sequence[int]:
-        """Rows to ask for where others wrote: those that ranked first by the lists as they were."""
+    def _guess(self, partition: Partition, request: Search, asked: Asked) -> View:
+        """What to ask for where others wrote: the ranking by the lists as they were."""
         if asked.unread or not all(0 < partition.since(n) < partition.columns.next for n in asked.names):
-            return ()
-        return self._view(partition, request, asked, None).ranked.rows
+            return View(Ranked())
+        return self._view(partition, request, asked, None)
+
+    def _edges_of(self, partition: Partition, request: Search, view: View) -> Sequence[int]:
+        """Rows whose edges to read with the next fetch: those not held; all where writes are expected."""
+        if view.unlinked or not _follows(request) or self._reader.expects_nothing(partition):
+            return view.unlinked
+        return sorted(seeds_of(view.alone))
 
     def _place(self, head: bytes, record_id: str) -> Handler[tuple[bytes, int]]:
         """(gen, row) of an id, row 0 when there is none."""
@@ -231,19 +251,32 @@ class Recall:
         terms = _term_lists(partition, asked)
         average = partition.sdl / partition.n if spec.text.pivot is None and partition.n else 1.0
         table = weight_table(spec.text.k1, spec.text.b, spec.text.pivot, average or 1.0)
+        least = SEEDS if _follows(request) else 1
         ranked = rank(
             terms,
             table,
             partition.columns,
             live=partition.n,
-            limit=request.limit + len(request.match.exclude),
+            limit=max(request.limit + len(request.match.exclude), least),
             now_ms=now,
             valid_ms=valid,
             allowed=allowed_rows(partition, request.match),
             ranges=ranges_of(request.match),
             arms=arms,
         )
-        return View(ranked, terms, table, arms, wanted)
+        view = View(ranked, terms, table, arms, wanted, ranked)
+        return self._linked(partition, request, view, now) if _follows(request) else view
+
+    def _linked(self, partition: Partition, request: Search, view: View, now_ms: int) -> View:
+        """The view with what the seeds lend, as far as their edges are held."""
+        limit = request.limit + len(request.match.exclude)
+        unlinked = seeds_to_ask(view.alone, partition.edges, partition.v)
+        if unlinked:
+            return replace(view, ranked=linked(view.alone, {}, {}, limit), unlinked=unlinked)
+        rule = _rule(partition, request, now_ms)
+        graph, explainer = view.arms.weights.graph, _explainer(partition, view)
+        ranked, lent = with_links(view.alone, partition.edges, graph, explainer, rule, limit)
+        return replace(view, ranked=ranked, lent=lent, unlinked=())
 
     def _author(self, partition: Partition, asked: Asked) -> int:
         """Ordinal of the one author whom the query names, 0 for none."""
@@ -277,7 +310,7 @@ class Recall:
         places = explainer.places_by_own_text([hit.record.row for hit in hits], rule)
         explained = []
         for place, hit in enumerate(hits, 1):
-            tree = explainer.tree(hit.record.row)
+            tree = tree_of(hit.record.row, explainer, view.lent, view.arms.weights.graph)
             by_text = places[hit.record.row]
             explained.append(replace(hit, parts=tree.flat(), tree=tree, place=place, place_by_text=by_text))
         return tuple(explained)
@@ -304,11 +337,16 @@ class Recall:
             return Absence("expired")
         if request.about in match.exclude or not len(rule.keep(row)):
             return Absence("filtered")
-        tree = _explainer(partition, view).tree(placed[1])
+        tree = tree_of(placed[1], _explainer(partition, view), view.lent, view.arms.weights.graph)
         least = hits[-1].score if len(hits) >= request.limit else 0.0
         if any(hit.record.row == placed[1] for hit in hits):
             return Absence("found", tree.value, least, tree)
         return Absence("outranked" if tree.value > 0 else "unmatched", tree.value, least, tree)
+
+
+def _follows(request: Search) -> bool:
+    """Whether the graph arm counts."""
+    return request.scope.spec.graph is not None and weights_of(request).graph > 0
 
 
 def _rule(partition: Partition, request: Search, now_ms: int) -> Filter:
