@@ -6,7 +6,7 @@ word starts with `=`, so the two never meet.
 
     get_user_name     -> =get_user_name  get user name
     getUserName       -> get user name getusername          (a word by itself: no `=`)
-    src/app/main.py   -> =src/app/main.py  src app main py
+    src/app/main.py   -> =src/app/main.py  =main.py  src app main py       (a file also by its name)
     v1.2.3            -> =v1.2.3  v1 2 3
     3fa9c1d           -> =3fa9c1d  3fa9c1d                  (letters and digits: hashes, ids)
 
@@ -44,6 +44,9 @@ def exact_terms(normal: str) -> Iterator[str]:
         run = match.group().strip("_")
         if len(run) >= _EXACT_MIN and (_JOINT.search(run) or _LETTER_AND_DIGIT.search(run)):
             yield "=" + fold(run.casefold())
+            name = run[max(run.rfind("/"), run.rfind("\\")) + 1 :]
+            if _EXACT_MIN <= len(name) < len(run) and "." in name:
+                yield "=" + fold(name.casefold())
     if "+" in normal or "#" in normal:
         for match in _SIGNED_NAME.finditer(normal):
             yield "=" + match.group().casefold()

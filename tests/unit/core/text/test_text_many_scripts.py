@@ -1,4 +1,7 @@
-"""Forty-two memories in many scripts among 600 others: each is first for its query, by shared terms alone."""
+"""Forty-two memories in many scripts among 600 others: each is first for its query.
+
+By shared terms alone, and as a user recalls them, whichever reader ranks.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,11 @@ import unicodedata
 
 import pytest
 
+from omoide import ContextAssembler
+from omoide.connection import Connection
 from omoide.core.text import default_analyzer
 from omoide.core.text.vocabulary import Vocabulary
+from omoide.recipes import DefaultMemory
 
 CASES = [
     ("昨日は新宿の映画館で怖い映画を見ました", "新宿の映画館"),
@@ -116,3 +122,15 @@ def test_found_first(overlap: Overlap, number: int) -> None:
     assert ranked, "nothing found"
     assert ranked[0][1] == number
     assert len(ranked) == 1 or ranked[0][0] > ranked[1][0], "a tie is not a first rank"
+
+
+@pytest.mark.parametrize("reader", ["client", "server"])
+def test_recalled_first(reader: str, store_url: str) -> None:
+    with Connection(store_url, reader=reader) as connection, connection.use():
+        texts = [memory for memory, _ in CASES] + distractors()
+        DefaultMemory.save_many(DefaultMemory(agent_id="scripts", content=text) for text in texts)
+        assembler = ContextAssembler(DefaultMemory, track=False)
+        for memory, query in CASES:
+            result = assembler.assemble(query, agent_id="scripts")
+            assert result.records[0].content == memory, ascii(query)
+            assert len(result.items) == 1 or result.items[0].score > result.items[1].score
