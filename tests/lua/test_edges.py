@@ -91,7 +91,7 @@ def test_records_that_name_the_same_are_linked(connection: Connection, scope: Sc
     execute(put(scope, "1", "cat", entities=("Bob", "Ann")))
     execute(put(scope, "2", "cat", entities=("Bob",)))
     execute(put(scope, "3", "cat", entities=("Ann", "Bob", "Bob")))
-    assert edges(connection, scope, keys, "3") == {"1": 1.0, "2": 0.5}
+    assert edges(connection, scope, keys, "3") == {"1": 0.5, "2": 0.5}
     assert edges(connection, scope, keys, "2") == {"1": 0.5, "3": 0.5}
     execute(Erase(scope, ("1",)))
     assert keys.redis.hget(keys.name(scope, "g"), "e:Bob") == struct.pack("<II", 2, 3)

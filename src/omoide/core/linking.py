@@ -5,9 +5,9 @@
 
 Seeds are the first three memories by score, then time, with all that tie with the last of them; where
 those are more than eight, nothing stands out and nothing is added. Only the strongest 16 edges of a seed
-are followed, one hop. A use together adds 1 to an edge and a name in common 0.5, so one name in common
-tells nothing, and an edge used once has a strength of 1/3. A linked memory may come without a word of the
-query, at less than `graph` of the best score alone.
+are followed, one hop. A use together adds 1 to an edge, and names in common are worth 0.5 however many
+they are: names alone lend nothing, and an edge used once has a strength of 1/3. A linked memory may come
+without a word of the query, at less than `graph` of the best score alone.
 
 Exact at no search: who is not linked keeps its score, so the first k are among the first k alone and the
 linked ones.

@@ -183,13 +183,22 @@ local function move_edges(Q, old, new)
   for _, gone in ipairs(store_edges(Q, new, mine, mine_weights)) do drop_half_edge(Q, gone, new) end
 end
 
--- Field `e:<name>`: the latest rows that name an entity, u32 each
-local function name_entity(Q, row, name, link)
-  local field = 'e:' .. name
-  local data = call('HGET', Q.g, field) or ''
-  for at = 1, link and #data or 0, 4 do add_edge(Q, row, unpack_bytes('<I4', data, at), 0.5) end
-  data = data .. pack('<I4', row)
-  hset(Q.g, field, string.sub(data, -4 * MAX_NAMED))
+-- Field `e:<name>`: the latest rows that name an entity, u32 each. However many names a new row has in common with
+-- another, they make one edge of 0.5: the graph tells use together from names by what is above that.
+local function name_entities(Q, row, names, link)
+  local met = {}
+  for i = 1, #names do
+    local field = 'e:' .. names[i]
+    local data = call('HGET', Q.g, field) or ''
+    for at = 1, link and #data or 0, 4 do
+      local other = unpack_bytes('<I4', data, at)
+      if not met[other] then
+        met[other] = true
+        add_edge(Q, row, other, 0.5)
+      end
+    end
+    hset(Q.g, field, string.sub(data .. pack('<I4', row), -4 * MAX_NAMED))
+  end
 end
 
 local function forget_entity(Q, row, name)

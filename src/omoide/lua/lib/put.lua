@@ -44,7 +44,7 @@ local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   local statistics = carry.statistics or plan.statistics
   if statistics then hset(Q.c, row, statistics, false) end
   for i = 1, #foot.unique do hset(Q.q, foot.unique[i], row) end
-  for i = 1, #foot.entities do name_entity(Q, row, foot.entities[i], not (carry.copied or plan.edges)) end
+  name_entities(Q, row, foot.entities, not (carry.copied or plan.edges))
   local expires = carry.expires or plan.expires or (plan.ttl and now + plan.ttl)
   if expires then zadd(Q.e, string.format('%.17g', expires), row, false) end
   if not plan.interval then return row, attributes, '' end
