@@ -32,6 +32,7 @@ from omoide import (
     StringField,
     TagField,
     UUIDField,
+    ValidityField,
 )
 from omoide.connection import Connection
 from omoide.mixins import AccessTrackerMixin
@@ -68,7 +69,7 @@ KINDS: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
     "parts": (ListField, st.lists(JSON, max_size=3)),
     "facts": (DictField, st.dictionaries(TEXT, JSON, max_size=3)),
     "session_id": (StringField, KEY),
-    "author": (StringField, KEY),
+    "author": (StringField, st.sampled_from(("Ann", "Бо")) | KEY),
     "occurred_at": (DatetimeField, st.datetimes(timezones=st.just(UTC))),
 }
 MEMORY: dict[str, Any] = {
@@ -78,6 +79,7 @@ MEMORY: dict[str, Any] = {
     "confidence": ConfidenceField,
     "search": lambda: BM25Field(source="content"),
     "links": CoOccurrenceField,
+    "validity": lambda: ValidityField(key="author", start="moment"),
 }
 
 
@@ -100,8 +102,12 @@ def drawn_model(kinds: list[str], memory: list[str], expires: bool) -> type[Mode
 @st.composite
 def journeys(draw: st.DrawFn) -> tuple[type[Model], list[dict[str, Any]]]:
     kinds = draw(st.lists(st.sampled_from(sorted(KINDS)), unique=True, max_size=8))
+    if draw(st.booleans()):
+        kinds = sorted({*kinds, "author", "moment"})
     decays = draw(st.sampled_from(([], ["relevance"], ["power"], ["slow"])))
     memory = decays + [name for name in ("confidence", "search", "links") if draw(st.booleans())]
+    if {"author", "moment"} <= set(kinds):
+        memory.append("validity")
     record = st.fixed_dictionaries(
         {
             "agent_id": st.sampled_from(("ada", "бо", "a/b:{c} *")),
