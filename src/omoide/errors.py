@@ -90,7 +90,7 @@ class RuleError(OmoideError, ValueError):
 
 
 class TransferError(OmoideError, ValueError):
-    """A file of memories that cannot be imported as it is, or written; nothing was stored.
+    """A file of memories that cannot be imported as it is, or written; unless it says so nothing was stored.
 
     Attribute: `place`, where it is wrong ("line 7"), "" for the file as a whole.
     """

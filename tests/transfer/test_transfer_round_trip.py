@@ -269,6 +269,34 @@ def test_a_failed_export_leaves_the_file_that_was_there(
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
+def test_an_export_that_finds_less_than_there_is_fails(
+    connection: Connection, raw: Any, tmp_path: Path
+) -> None:
+    made = [DefaultMemory(agent_id="ada", content=f"note {number}") for number in range(5)]
+    assert all(DefaultMemory.save_many(made))
+    key = "omoide:{DefaultMemory/ada}:a"
+    raw.setrange(key, 3 * 32, b"\1")  # a row that is said to be dead, and is not
+    with pytest.raises(omoide.CorruptRecordError, match="holds 5 records, of which 4 can be found"):
+        omoide.export_memories(DefaultMemory, tmp_path / "file")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_source_that_changes_meanwhile_is_told(connection: Connection) -> None:
+    lines = b'{"content": "one"}\n{"content": "two"}\n'
+
+    class Shrinking(io.BytesIO):
+        reads = 0
+
+        def seek(self, *place: Any) -> int:
+            self.reads += 1
+            if self.reads == 2:
+                self.truncate(len(lines) // 2)
+            return super().seek(*place)
+
+    with pytest.raises(omoide.TransferError, match="changed while it was imported"):
+        omoide.import_memories(DefaultMemory, Shrinking(lines), file_format="jsonl", agent_id="bob")
+
+
 def test_a_place_that_cannot_be_written_is_one_error(connection: Connection, tmp_path: Path) -> None:
     with pytest.raises(omoide.TransferError, match="cannot write"):
         omoide.export_memories(DefaultMemory, tmp_path / "no" / "folder")

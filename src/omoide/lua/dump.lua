@@ -2,8 +2,8 @@
 -- KEYS: head
 -- ARGV: row to start after, size (at most 128)
 -- Returns: gen, now, next row of the partition, row to go on after (0 at the end), records, footprints, edges, rows and
---   ids of the neighbours that come before all of these, place of each record among versions (empty: none) | nothing for no
---   partition
+--   ids of the neighbours that come before all of these, place of each record among versions (empty: none), v, live
+--   records | nothing for no partition
 -- Cost: O(size + edges), at most 64 edges a record; bodies as for page
 -- Include: walk footprint chains
 local H = glance(P)
@@ -32,4 +32,5 @@ if redis.call('EXISTS', P.v) == 1 then
     versions[i] = version and version.member or ''
   end
 end
-return { H.gen, now, H.next, after, read_records(P, rows), footprints, edges, names, versions }
+return { H.gen, now, H.next, after, read_records(P, rows), footprints, edges, names, versions, H.v,
+  H.n - redis.call('ZCOUNT', P.e, '-inf', now) }

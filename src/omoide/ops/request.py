@@ -441,11 +441,14 @@ class Dumped:
 @dataclass(frozen=True, slots=True)
 class DumpReply:
     """`cursor` is empty at the end. `next`: the first row that is not given yet; rows from it on hold what is
-    written after this reply."""
+    written after this reply. `version` counts the writes of the partition, `live` its records, whatever the
+    pages find."""
 
     records: tuple[Dumped, ...]
     cursor: str
     next: int = 1
+    version: int = 0
+    live: int = 0
 
 
 @dataclass(frozen=True, slots=True)

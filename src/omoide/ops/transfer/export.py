@@ -20,7 +20,7 @@ from io import TextIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from omoide.errors import QueryError, TransferError
+from omoide.errors import CorruptRecordError, QueryError, TransferError
 from omoide.model.instance import Instance, spec_of
 from omoide.model.partition import scope_of_call
 from omoide.model.schema import ModelSpec, Scope
@@ -163,7 +163,8 @@ def _export_one(scope: Scope, sink: _Sink, progress: Progress | None, total: int
     """A partition that holds something: its line, and those of its records."""
     counters: dict[str, int] = yield ReadCounters(scope)
     opening: tuple[Line, ...] = (PartitionLine(scope.values, dict(sorted(counters.items()))),)
-    given = _Given()
+    given, before = _Given(), sink.records
+    begun: tuple[int, int] | None = None
     cursor = ""
     while True:
         reply: DumpReply = yield Dump(scope, cursor, PAGE)
@@ -177,9 +178,16 @@ def _export_one(scope: Scope, sink: _Sink, progress: Progress | None, total: int
         sink.edges += sum(len(line.edges) for line in lines)
         if progress is not None:
             progress(sink.records, max(sink.records, total))
+        begun = begun or (reply.version, reply.live)
         cursor = reply.cursor
         if not cursor:
-            return
+            break
+    found = sink.records - before
+    if begun == (reply.version, reply.live) and found != reply.live:
+        raise CorruptRecordError(
+            f"{scope.spec.name}: a partition holds {reply.live} records, of which {found} can be found",
+            hint="omoide doctor",
+        )
 
 
 class _Given:

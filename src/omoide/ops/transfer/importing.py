@@ -112,6 +112,8 @@ def imported(
             yield from _send(done, waiting)
             waiting, size = [], 0
     yield from _send(done, waiting)
+    if done.records != done.total:
+        raise TransferError("the source changed while it was imported; what was stored so far stays")
     return done.told(spec.name, len(needs))
 
 

@@ -54,17 +54,17 @@ class Dumps:
             raise StoreUnavailableError(
                 f"{request.scope.spec.name}: the partition was rebuilt while it was read", hint="start again"
             )
-        _, _, following, onward, lists, footprints, edges, names, versions = reply
+        _, _, following, onward, lists, footprints, edges, names, versions, v, live = reply
         cursor = f"{reply[0].decode()}:{onward}" if onward else ""
         if not lists:
-            return DumpReply((), cursor, following)
+            return DumpReply((), cursor, following, v, live)
         known = {names[at]: names[at + 1] for at in range(0, len(names), 2)}
         spec = request.scope.spec
         try:
             records = tuple(_dumped(spec, lists, footprints, edges, known, versions))
         except UNREADABLE:
             raise damage(spec) from None
-        return DumpReply(records, cursor, following)
+        return DumpReply(records, cursor, following, v, live)
 
 
 def _dumped(
