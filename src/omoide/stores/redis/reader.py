@@ -31,6 +31,8 @@ from omoide.stores.redis.translate import reply_error
 PIECE = 32_768
 MOST_WHOLE = 4_096
 MOST_PLAIN = 1_000
+MOST_EXPECTED = 64
+"""Records of a listing that are asked for along with what is new."""
 STEADY = 4
 """Fetches in a row that brought nothing new, after which the next is expected to bring nothing either."""
 IDS_AT_ONCE = 4_096
@@ -74,14 +76,24 @@ class Reader:
     # ---- listing
 
     def find(self, head: bytes, request: Find) -> Handler[tuple[Record, ...]]:
-        """Matching records in order. Cost: one round trip, and one per 256,000 records."""
+        """Matching records in order.
+
+        Cost: one round trip for at most 64 records of a cached partition in which nothing is new; else one
+        for what is new and one per 256,000 records.
+        """
         excluded = set(request.match.exclude)
         for _ in range(_ATTEMPTS):
-            selected = yield from self._select(head, request.scope, request.match, request)
-            if selected is None:
+            state = yield from self._validate(head, request.scope, request.match, request)
+            if state is None:
                 return ()
-            gen, chosen = selected
-            records = yield from read_rows(head, request.scope, gen, chosen.rows)
+            gen, now_ms, held = state
+            with self.cache.lock:
+                partition = self.cache.open(head)
+                chosen = _chosen(partition, request.scope, request.match, now_ms, request)
+                self.cache.settle(head, partition)
+            records: list[Record] | None = [held[row] for row in chosen.rows if row in held]
+            if len(records or ()) < len(chosen.rows):
+                records = yield from read_rows(head, request.scope, gen, chosen.rows)
             if records is not None:
                 skip = request.offset if excluded else chosen.skip
                 end = None if request.limit is None else skip + request.limit
@@ -92,10 +104,10 @@ class Reader:
 
     def count(self, head: bytes, request: Count) -> Handler[int]:
         """How many match. Cost: one round trip, a second one with exclusions."""
-        selected = yield from self._select(head, request.scope, request.match)
+        selected = yield from self.rows_that_match(head, request.scope, request.match)
         if selected is None:
             return 0
-        rows = set(selected[1].rows)
+        rows = selected[1]
         if not request.match.exclude:
             return len(rows)
         reply = yield from answer(Call("get", head, ("id", *request.match.exclude)))
@@ -105,51 +117,46 @@ class Reader:
         self, head: bytes, scope: Scope, match: Match
     ) -> Handler[tuple[bytes, set[int]] | None]:
         """(gen, matching rows), exclusions left to the caller; None for no partition."""
-        selected = yield from self._select(head, scope, match)
-        return None if selected is None else (selected[0], set(selected[1].rows))
-
-    def _select(
-        self, head: bytes, scope: Scope, match: Match, find: Find | None = None
-    ) -> Handler[tuple[bytes, Selected] | None]:
-        """(gen, rows that match), in the order and within the limits of `find` when there is one.
-
-        Exclusions are ids, which the columns do not hold: as many more rows are chosen instead.
-        """
         state = yield from self._validate(head, scope, match)
         if state is None:
             return None
-        extra = len(match.exclude)
-        limit = None if find is None or find.limit is None else find.limit + extra
         with self.cache.lock:
             partition = self.cache.open(head)
-            chosen = select(
-                partition.columns,
-                order="time" if find is None else find.order,
-                descending=find is None or find.descending,
-                limit=limit if find is None or limit is None or not extra else limit + find.offset,
-                offset=0 if find is None or extra else find.offset,
-                now_ms=state[1],
-                valid_ms=instant_of(scope.spec, match, state[1]),
-                allowed=allowed_rows(partition, match),
-                ranges=ranges_of(match),
-            )
+            chosen = _chosen(partition, scope, match, state[1])
             self.cache.settle(head, partition)
-        return state[0], chosen
+        return state[0], set(chosen.rows)
 
-    def _validate(self, head: bytes, scope: Scope, match: Match) -> Handler[tuple[bytes, int] | None]:
-        """Bring columns and filter lists up to date: (gen, server time), None for no partition."""
+    def _validate(
+        self, head: bytes, scope: Scope, match: Match, find: Find | None = None
+    ) -> Handler[tuple[bytes, int, dict[int, Record]] | None]:
+        """Bring columns and filter lists up to date: (gen, server time, records), None for no partition.
+
+        The records are those that `find` would have chosen before, by row: most often what it chooses now.
+        """
         names = must(match)
         for _ in range(_ATTEMPTS):
             with self.cache.lock:
-                plan = self.plan(self.cache.open(head), names, ())
+                partition = self.cache.open(head)
+                rows = self._expected(partition, scope, match, find, names)
+                plan = self.plan(partition, names, rows)
             fetched = yield from self.fetch(head, scope, names, plan)
             if fetched is None:
                 return None
             with self.cache.lock:
                 partition = self.cache.open(head)
                 if fetched.complete and partition.v == fetched.v and partition.current(names):
-                    return fetched.gen, fetched.now_ms
+                    return fetched.gen, fetched.now_ms, fetched.records
         raise StoreUnavailableError("the partition changes faster than it can be read")
+
+    def _expected(
+        self, partition: Partition, scope: Scope, match: Match, find: Find | None, names: Sequence[str]
+    ) -> list[int]:
+        """The rows that `find` chooses as far as this process knows; none where they are many or unknown."""
+        few = find is not None and find.limit is not None and find.limit + len(match.exclude) <= MOST_EXPECTED
+        if not few or not partition.current(names):
+            return []
+        rows = _chosen(partition, scope, match, self.now(partition), find).rows
+        return rows if len(rows) <= 2 * MOST_EXPECTED else []
 
     # ---- fetch and apply
 
@@ -281,6 +288,28 @@ class Reader:
 def _forbidden(reply: Any) -> bool:
     """Whether an error says that this will never be answered, such as by an ACL."""
     return isinstance(reply, Exception) and isinstance(reply_error(reply), CapabilityError)
+
+
+def _chosen(
+    partition: Partition, scope: Scope, match: Match, now_ms: int, find: Find | None = None
+) -> Selected:
+    """Rows that match, in the order and within the limits of `find` when there is one.
+
+    Exclusions are ids, which the columns do not hold: as many more rows are chosen instead.
+    """
+    extra = len(match.exclude)
+    limit = None if find is None or find.limit is None else find.limit + extra
+    return select(
+        partition.columns,
+        order="time" if find is None else find.order,
+        descending=find is None or find.descending,
+        limit=limit if find is None or limit is None or not extra else limit + find.offset,
+        offset=0 if find is None or extra else find.offset,
+        now_ms=now_ms,
+        valid_ms=instant_of(scope.spec, match, now_ms),
+        allowed=allowed_rows(partition, match),
+        ranges=ranges_of(match),
+    )
 
 
 def warn_about_shape(head: bytes, scope: Scope, fingerprint: bytes) -> None:
