@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 import omoide
 from omoide.connection import Connection
@@ -24,8 +25,13 @@ TOKEN = "gh" + "p_" + Maker(3).body("an", 36)
 
 @pytest.fixture
 def embedded(tmp_path: Path) -> Iterator[tuple[Connection, Path]]:
+    """An embedded store that does not pack texts in its files, so that they can be looked for."""
     folder = tmp_path / "store"
     with omoide.connect(f"embedded://{folder}") as connection:
+        server = connection._server
+        assert server is not None
+        with redis.Redis(unix_socket_path=str(server.socket_path)) as client:
+            client.config_set("rdbcompression", "no")
         yield connection, folder
 
 
