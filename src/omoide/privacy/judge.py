@@ -22,7 +22,6 @@ from omoide.privacy.values import (
 
 _EDGES: Final = ".,;:!?)]}'\"`*>"
 _REFERENCE: Final = re.compile(
-    r"\\f[a-z(]|"
     r"(?:[\[\](){}*.\-_/\\|,;:!?#=<>~+&^%$@]+|\$[a-z_{(\[].{0,200}|\$|%[a-z_]{1,60}%|<.{0,200}|\{.{0,200}"
     r"|@[a-z_]{1,60}@?"
     r"|!(?:vault|ref|sub|getatt|secret)\b.{0,200}|[\w.\-]{1,80}\.(?:txt|json|pem|key|ya?ml|py|ts|js|md|toml"
@@ -41,6 +40,8 @@ _REFERENCE: Final = re.compile(
     r"|(?:sealed|base64|bcrypt|argon2|md5|sha\d{1,3}|hashed|encrypted|protected|hidden|masked|pbkdf2"
     r"|scrypt)(?![a-z0-9])"
 )
+_ESCAPES: Final = re.compile(r"\\f[A-Z(]|\\x[0-9a-f]{2}\\x")
+"""Fonts of a manual page, bytes of a program."""
 _CODE: Final = re.compile(
     r"[(){}\[\]]|=>|::|^[A-Za-z_.!]{1,60}(?:\|\||&&)[A-Za-z_.!]{1,60}$|->|\.(?:get|env|environ|read|strip|encode|decode|value|hex|from|to|text|json"
     r"|trim)(?![a-z])"
@@ -103,7 +104,7 @@ def is_secret(value: str, *, quoted: bool, strong: bool, name: str = "") -> bool
     size = len(value)
     if size < 5 or value.lower() in placeholders().words:
         return False
-    if is_reference(value, quoted=quoted) or is_vocabulary(value):
+    if is_reference(value, quoted=quoted) or is_vocabulary(value) or _ESCAPES.search(value):
         return False
     if not strong and _CAMEL.fullmatch(value):
         return False

@@ -39,6 +39,12 @@ _NO_SEPARATOR: Final = frozenset("./(@;&%#!~^[{}+<")
 """After these no value follows, unless an equals sign comes next."""
 _BEFORE_WIFI: Final = ("code ", "clé ", "clave del ", "senha do ", "mot de passe ")
 _TWO_MEANINGS: Final = frozenset(("pass", "passe", "clave", "passwords"))
+_HEADER: Final = re.compile(
+    r"(?:\| ?)?[\w \-]{1,24}(?P<mark> ?[|,;] ?|\t)[\w \-]{1,24}(?:(?P=mark)[\w \-]{1,24}){0,12}(?: ?\|)?"
+)
+"""Names in the columns of a table."""
+_WIDEST: Final = 200
+"""Characters of a row of a table."""
 _MATTER: Final = frozenset(
     (
         *("key", "keys", "token", "secret", "code", "wifi", "wi-fi"),
@@ -50,12 +56,13 @@ _IN_NAME: Final = "abcdefghijklmnopqrstuvwxyz0123456789_-.$"
 
 _ASSIGNED: Final = re.compile(
     r"(?P<q1>[\\\"'`\])*]{0,4})"
-    r"(?P<sep>(?:\s{1,2}(?:string|str|String|char\*|String\?))?\s{0,3}(?:=>|:{1,3}=|\?\?=|[?.+]=|={1,3}|:"
+    r"(?P<sep>:\s?&?(?:'static )?[A-Za-z_.?]{2,24}\s{0,2}=(?!=)\s{0,2}"
+    r"|\s?\{ ?get; ?(?:\w{4,9} )?set; ?\} ?= ?"
+    r"|(?:\s{1,2}(?:string|str|String|char\*|String\?))?\s{0,3}(?:=>|:{1,3}=|\?\?=|[?.+]=|={1,3}|:"
     r"|->|→|\|\|)\s{0,8}(?:[|>]-?\s|new )?\s{0,8}"
-    r"|:\s?[A-Za-z.?]{3,16}\s?=\s{0,2}"
     r"|\s{0,2},\s{0,2}|>\s{0,8}|\\?\"?\s{1,3}value=|\"?\s{0,2}\{\s{0,12}default\s{0,3}=\s{0,3}"
     r"|\s{0,2},?\s{0,3}\n?\s{0,16}(?:- )?[\"']?value[\"']?\s?:\s{0,3})"
-    r"(?P<q2>(?:[bfru]{1,2}(?=[\"']))?[\\\"'`*]{0,4})(?P<v>[^\s\"'`<>]{4,512})",
+    r"(?P<q2>(?:[bfru]{1,2}(?=[\"']))?(?:q[qw]?[{(|\[/](?=\S{4}))?[\\\"'`*]{0,4})(?P<v>[^\s\"'`<>]{4,512})",
 )
 _QUOTED_TEXT: Final = re.compile(r"\\?[\"'](?P<v>[^\"'\n]{8,128})\\?[\"']")
 _SPACED: Final = re.compile(
@@ -267,8 +274,8 @@ def _named(low: str, start: int, end: int, kind: _Kind) -> Name:
 
 def _vendor_before(before: str) -> bool:
     """The last word before a name is a vendor's, as in `hunter key`."""
-    words = re.findall(r"[a-z0-9]+", before)
-    return bool(words) and words[-1] in _rules().vendors
+    words = before.rsplit(None, 1)
+    return bool(words) and words[-1].strip("\"'`(.") in _rules().vendors
 
 
 def _is_of_vendor(name: Name) -> bool:
@@ -285,7 +292,7 @@ def assigned(text: str, name: Name) -> Finding | None:
     if match is None or name.text == "authorization":
         return None
     value, quote, separator = match["v"], match["q2"], match["sep"].strip()
-    quoted = not {'"', "'", "`"}.isdisjoint(quote)
+    quoted = not {'"', "'", "`", "q"}.isdisjoint(quote)
     if (separator == "," and value.isalpha()) or value.strip("\"'`,;").lower() == name.text:
         return None
     if not quoted:
@@ -386,6 +393,26 @@ def _parts(name: str) -> tuple[str, ...]:
         for piece in pieces
     )
     return pieces + stripped + (pieces[0][1:],)
+
+
+def in_column(text: str, name: Name) -> Finding | None:
+    """A value below its name, in a table or in comma-separated rows of up to five lines."""
+    if name.strength is not Strength.STRONG or not is_literal_name(name.text):
+        return None
+    end = text.find("\n", name.end, name.end + _WIDEST)
+    begin = text.rfind("\n", max(0, name.start - _WIDEST), name.start) + 1
+    header = _HEADER.fullmatch(text, begin, end) if end >= 0 else None
+    if header is None:
+        return None
+    mark = header["mark"].strip() or "\t"
+    place, width = text.count(mark, begin, name.start), text.count(mark, begin, end)
+    for row in text[end + 1 : end + 5 * _WIDEST].split("\n")[:5]:
+        values = row.split(mark)
+        if row[:1].isspace() or len(values) != width + 1:
+            continue
+        if is_secret(values[place].strip(" \"'`*"), quoted=False, strong=True, name=name.text):
+            return Finding("credential", "column", name.start, end + 1 + 5 * _WIDEST)
+    return None
 
 
 def beside(text: str, name: Name) -> Finding | None:

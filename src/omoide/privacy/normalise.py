@@ -41,6 +41,17 @@ _MIXED: Final = re.compile(r"[A-Za-z][\u0370-\u03ff\u0400-\u052f]|[\u0370-\u03ff
 
 _PERCENT: Final = re.compile(r"(?:%[0-9A-Fa-f]{2}[A-Za-z0-9_\-.~]{0,24}){3,4000}")
 _ESCAPE: Final = re.compile(r"\\u00([0-9A-Fa-f]{2})|\\x([0-9A-Fa-f]{2})|\\u\{0{0,4}([0-9A-Fa-f]{2})\}")
+_OCTAL: Final = re.compile(r"\\(1[0-7]{2}|0[4-7][0-7])")
+_QUOTED: Final = re.compile(r"(?:=[0-9A-F]{2}){12,4000}")
+_FEWEST_QUOTED: Final = 12
+_CODES: Final = re.compile(
+    r"(?<!\d)\d{2,3}(?!\d)\)?(?:[ \n]{0,2}[,+][ \n]{0,2}(?:(?:chr|char)\([ ]?)?\d{2,3}(?!\d)\)?){15,4000}"
+)
+_AS_ZERO: Final = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))
+_ROW_OF_CODES: Final = (b"00,00", b"00, 00", b"00,\n00")
+_NUMBER: Final = re.compile(r"\d+")
+_FEWEST_CODES: Final = 15
+_FEWEST_PARTED: Final = 23
 _JOINT: Final = re.compile(
     r"(?<![\"'`])[\"'`][ \t\r\n]{0,3}(?:\+|\.{1,2}|~|\|\||&)?[ \t\r\n]{0,3}(?:\\?\n[ \t\r\n]{0,12})?"
     r"(?:\+[ \t\r\n]{0,3})?[\"'`](?=[A-Za-z0-9_\-+/=])"
@@ -67,7 +78,7 @@ _PAIRS: Final = (
     b"hxhh  hxhh  hxhh",
     b"xhh \\xhh \\xhh",
 )
-_SPACED: Final = re.compile(r"(?<!\S)(?:\S ){11,4000}\S(?!\S)")
+_SPACED: Final = re.compile(r"(?<!\S)(?:\S[ \n]){11,4000}\S(?!\S)")
 _BASE64: Final = bytes(
     byte if byte < 128 and (chr(byte).isalnum() or byte in b"+/_-") else 32 for byte in range(256)
 )
@@ -119,14 +130,23 @@ def decoded(reading: Reading) -> Iterator[View]:
     size = len(text)
     if may("percent") and reading.blob.count("%") >= 3:
         yield from _percent(text, reading.blob)
-    if may("html") and "&#" in text:
+    if "&" in text and may("html") and "&#" in text:
         yield View("html", _changed(text, html.unescape(text)), 0, size)
-    if may("escape") and "\\" in text and ("\\u" in text or "\\x" in text):
+    if "\\" in text and may("escape") and ("\\u" in text or "\\x" in text):
         yield View("escape", _changed(text, _ESCAPE.sub(_unescape, text)), 0, size)
     if may("joined") and _may_be_joined(text, reading.raw):
         joined = _JOINT.sub("", text)
         if joined != text:
             yield View("joined", _changed(text, joined), 0, size)
+    if "\\" in text and may("octal") and "\\1" in text:
+        octal = _OCTAL.sub(_from_octal, text)
+        if octal != text:
+            yield View("octal", _changed(text, octal), 0, size)
+    if may("quoted") and reading.blob.count("=") >= _FEWEST_QUOTED:
+        yield from _quoted(text, reading.blob)
+    if may("codes") and _may_be_codes(text, reading.raw):
+        yield from _codes(text)
+    yield from _parted(text, reading.long)
     yield from _spaced(reading)
     if may("hex") or may("base64"):
         yield from _encoded(text, reading.blob)
@@ -140,6 +160,45 @@ def _percent(text: str, blob: str) -> Iterator[View]:
         word = _word_around(blob, match.start(), match.end())
         done = match.start() + len(word)
         yield _view("percent", unquote(word, errors="replace"), text, word)
+
+
+def _from_octal(match: re.Match[str]) -> str:
+    return chr(int(match.group(1), 8))
+
+
+def _quoted(text: str, blob: str) -> Iterator[View]:
+    """`=67=68=70`, as quoted-printable mail has it."""
+    for match in _QUOTED.finditer(blob):
+        yield _view(
+            "quoted", unquote(match.group(0).replace("=", "%"), errors="replace"), text, match.group(0)
+        )
+
+
+def _may_be_codes(text: str, raw: bytes) -> bool:
+    if text.count(",") >= _FEWEST_CODES and occurs(raw.translate(_AS_ZERO), _ROW_OF_CODES):
+        return True
+    return "chr(" in text
+
+
+def _codes(text: str) -> Iterator[View]:
+    """`chr(103)+chr(104)`, `[103, 104, 112]`: codes of characters."""
+    for match in _CODES.finditer(text):
+        codes = [int(code) for code in _NUMBER.findall(match.group(0))]
+        if all(32 <= code < 127 for code in codes):
+            yield View("codes", "".join(map(chr, codes)), match.start(), match.end())
+
+
+def _parted(text: str, words: list[str]) -> Iterator[View]:
+    """`g.h.p._.4`: one mark after every character."""
+    for word in words:
+        if len(word) < _FEWEST_PARTED or not (
+            word[5] == word[7] == word[9] == word[11] or word[6] == word[8] == word[10] == word[12]
+        ):
+            continue
+        core = word.strip("\"'`()[],;")
+        marks = core[1::2]
+        if len(core) >= _FEWEST_PARTED and marks[0] in ".-_|/*+,~:" and marks == marks[0] * len(marks):
+            yield _view("parted", core[::2], text, core)
 
 
 def _changed(text: str, made: str) -> str:
@@ -177,7 +236,9 @@ def _spaced(reading: Reading) -> Iterator[View]:
         return
     if ones:
         for match in _SPACED.finditer(text):
-            yield View("spaced", match.group(0).replace(" ", ""), match.start(), match.end())
+            yield View(
+                "spaced", match.group(0).replace(" ", "").replace("\n", ""), match.start(), match.end()
+            )
     if pairs:
         for match in _HEX_PAIRS.finditer(text):
             made = _from_pairs(match.group(0))

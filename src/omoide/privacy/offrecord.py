@@ -101,7 +101,7 @@ _TECHNICAL: Final = re.compile(
     r"|data ?frame|tensor|model|dataset|repo|git|api|sql|json|password|passwords|token|tokens|key|keys|hash"
     r"|field|column|row|database|table|heap|cache|disk|kernel|buffer|variable|file|ram|gb|mb|overcommit"
     r"|leak|swap|docker|container|server|redis|gpu|cpu|config|setting|cluster|session storage|cookie"
-    r"|browser|transaction|function|class|query|changes|commit|state)(?![a-z])"
+    r"|browser|transaction|function|class|query|changes|commit|state|tests?|build|module|worker)(?![a-z])"
 )
 
 

@@ -27,6 +27,7 @@ class Row(NamedTuple):
 _IN_CODE: Final = (
     Row("assignment", "credential", "a secret beside its name"),
     Row("token_beside_name", "credential", "a secret beside its name"),
+    Row("column", "credential", "a secret beside its name"),
     Row("vendor_key", "credential", "a secret beside its name"),
     Row("token_near_name", "natural_language", "a secret beside its name"),
     Row("kubernetes_secret", "credential", "place"),

@@ -183,6 +183,7 @@ def _named(text: str, low: str, hits: Hits) -> Iterator[Finding]:
                 or speech.told(text, name)
                 or speech.used_as(text, low, name)
                 or names.near(text, name)
+                or names.in_column(text, name)
             )
         finding = (
             finding or speech.digits(text, low, name) or speech.pair(text, name) or headers.header(text, name)

@@ -33,12 +33,12 @@ _DIGITS_AFTER: Final = re.compile(
     re.I,
 )
 _DIGITS_BESIDE: Final = re.compile(
-    r"\s{0,2}[:=#]?\s{0,2}(?P<v>\d{3,8})(?![\d.,/\-]{0,3}\d)(?!\s{0,2}(?:digits?|chars|-))"
+    r"\s{0,2}[:=#?]?\s{0,2}(?P<v>\d{3,8})(?![\d.,/\-]{0,3}\d)(?!\s{0,2}(?:digits?|chars|-))"
 )
 _DIGITS: Final = frozenset("0123456789")
 _REACH: Final = 72
 """Characters after a name within which its digits must begin."""
-_LINKS: Final = (" as ", " for ", " is ", " was ", "= ")
+_LINKS: Final = (", that", " as ", " for ", " is ", " was ", "= ")
 _NUMBER_NAMES: Final = frozenset(("code", "combination", "combo", "tan", "codice", "código", "codigo", "nip"))
 _LOG_IN: Final = re.compile(
     r"(?:log|logged|sign|signed|logging|signing) ?(?:in|on)(?:to)?[^.!?\n]{0,32}? (?:with|as"
@@ -57,9 +57,17 @@ _AS_PASSWORD: Final = re.compile(
     r"|your)? ?(?:[\w\-]{1,16} ){0,2}$",
     re.I,
 )
+_CLOSED: Final = re.compile(
+    r"[\"'`*)]{0,2}(?:\s{0,2}(?:$|[.,;:!?)\n\-–(])"
+    r"|\s{1,2}(?:for|of|to|on|at|and|now|in|btw|thanks|but|so|again|here|there|there's|from|i|we|you"
+    r"|he|she|they|it"
+    r"|if|since|because|please|pls|ok|right|today|then|when|as|is|was|with|until|everywhere)(?![a-z]))",
+    re.I,
+)
+"""What may follow "x is the password": not the rest of a compound."""
 _IS_PASSWORD: Final = re.compile(
-    r"(?:^|[\s\"'`(*/#;])(?P<v>[^\s\"'`]{6,64})[\"'`]? (?:is|was|=) (?:my|the|our|his|her"
-    r"|your) (?:[\w\-]{1,16} ){0,2}$",
+    r"(?:^|[\s\"'`(*/#;])(?P<v>[^\s\"'`]{6,64})[\"'`]?(?: (?:is|was|=)|, ?(?:that['’]?s|that is|is))"
+    r" (?:my|the|our|his|her|your) (?:[\w\-]{1,16} ){0,2}$",
     re.I,
 )
 _SLASHED: Final = re.compile(
@@ -250,6 +258,8 @@ def elsewhere(text: str, low: str) -> Finding | None:
 def used_as(text: str, low: str, name: Name) -> Finding | None:
     """`I used x as my password`, `x is the wifi password`."""
     if name.strength is not Strength.STRONG or not name.spoken:
+        return None
+    if not _CLOSED.match(text, name.end):
         return None
     first = max(0, name.start - 120)
     if not occurs(low[first : name.start], _LINKS):

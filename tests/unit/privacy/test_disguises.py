@@ -35,6 +35,14 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "base64_assigned": lambda s: "data=" + base64.b64encode(f"TOKEN={s}".encode()).decode(),
     "hex": lambda s: s.encode().hex(),
     "hex_pairs": lambda s: " ".join(f"{ord(c):02x}" for c in s),
+    "quoted_printable": lambda s: "".join(f"={ord(c):02X}" for c in s),
+    "octal": lambda s: "".join(f"\\{ord(c):03o}" for c in s),
+    "codes": lambda s: "bytes([" + ", ".join(str(ord(c)) for c in s) + "])",
+    "codes_of_javascript": lambda s: "String.fromCharCode(" + ",".join(str(ord(c)) for c in s) + ")",
+    "chr": lambda s: "+".join(f"chr({ord(c)})" for c in s),
+    "dotted": ".".join,
+    "dashed": "-".join,
+    "one_a_line": "\n".join,
     "markdown": lambda s: f"**`{s}`**",
 }
 

@@ -30,6 +30,24 @@ SECRETS = {
     "unseal": "Unseal Key 2: {an:44}",
     "approle": f"secret_id: {UUID}",
     "key_option": "mix hex.organization auth acme --key {hex:32}",
+    "swift": 'let apiKey: String = "{an:32}"',
+    "rust": 'const AUTH_TOKEN: &str = "{an:40}";',
+    "csharp": 'public string ClientSecret {{ get; set; }} = "{an:34}";',
+    "perl": "my $password = q{{Walnut{digits:4}!}};",
+    "httpie": "http -a admin:{an:12} https://api.acme.io/v1/me",
+    "systemd": 'Environment="REDIS_PASSWORD=Walnut{digits:4}*"',
+    "redis": "requirepass Walnut{digits:4}#",
+    "ldap": "bindpw Walnut{digits:4}?",
+    "rows": "user,password,role\nmia,Walnut{digits:4}?,admin",
+    "table": "| user | password |\n|---|---|\n| mia | `Walnut{digits:4}#` |",
+    "swedish": "lösenordet är Walnut{digits:4}!",
+    "danish": "adgangskoden er Walnut{digits:4}!",
+    "indonesian": "kata sandinya adalah Walnut{digits:4}!",
+    "vietnamese": "mật khẩu là Walnut{digits:4}!",
+    "romanian": "parola este Walnut{digits:4}!",
+    "french": "le mdp du wifi c'est Walnut{digits:4}!",
+    "turned": "it's Walnut{digits:4}!, that's the new password",
+    "asked": "my PIN? {digits:4}",
     "provider": "https://eth-mainnet.alchemyapi.io/v2/{an:32}",
 }
 ORDINARY = {
@@ -55,6 +73,12 @@ ORDINARY = {
     "page": "https://acme.notion.site/API-BD80F56CDC1441E6BF6011AB6D852875",
     "key_in_ukrainian": "закритий ключ PKCS#8 (зашифрований)",
     "commit_of_vendor": "deepgram commit: 6c8ba06cb14a32d508948606d8b5d9c8f70e493b",
+    "arguments": "copy(a, b)\nlogin(user, password, db)\nstart(main, hmac_sha256, x)",
+    "heading": "user, password, role\nare columns, that exist, here",
+    "bytes": 'PP_V2_SIGNATURE: Final = b"\\x0d\\x0a\\x0d\\x0a\\x00\\x0d\\x0a\\x51\\x55"',
+    "colours": "rgb = [12, 34, 56, 78, 90, 11, 22, 33, 44, 55, 66, 77, 88, 99, 10, 20, 30, 40]",
+    "famous": "hunter2 is the famous password joke",
+    "tests": "turn off logging for this test",
     "sentry_dsn": "https://0123456789abcdef0123456789abcdef@o1.ingest.sentry.io/2",
     "playground": "https://play.acme.dev/?code=" + Maker(3).body("an", 480),
 }
@@ -62,7 +86,8 @@ ORDINARY = {
 
 @pytest.mark.parametrize("name", SECRETS)
 def test_a_notation_of_a_secret_is_known(name: str) -> None:
-    assert scan(Maker(77).fill(SECRETS[name])).reason in ("credential", "natural_language")
+    text = Maker(77).fill(SECRETS[name]).replace("{{", "{").replace("}}", "}")
+    assert scan(text).reason in ("credential", "natural_language")
 
 
 @pytest.mark.parametrize("name", ORDINARY)
