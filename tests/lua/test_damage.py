@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from memories import Keys, put, records
+from memories import Keys, note_spec, put, rebuild, records
 
 from omoide.connection import Connection
 from omoide.errors import CorruptRecordError
@@ -66,6 +66,36 @@ def test_edges_cut_short_are_healed_by_the_next_change(
     }
     connection.store.execute(Link(scope, "1", "3", 1.0))
     assert connection.store.execute(Check(scope)).findings == ()
+
+
+def test_damaged_versions_are_counted_and_healed_by_a_rebuild(connection: Connection, keys: Keys) -> None:
+    scope = Scope(note_spec(validity=True), ("a",))
+    execute = connection.store.execute
+    for name, start in (("1", 100), ("2", 300), ("3", 500)):
+        execute(put(scope, name, "the cat", key="cat", valid_from_ms=start))
+    execute(put(scope, "4", "rain", valid_from_ms=100))
+    execute(put(scope, "5", "snow", valid_from_ms=200, supersedes="4"))
+    sound = [(one.valid_from_ms, one.valid_to_ms) for one in records(connection, scope, *"12345") if one]
+    chains, column, over = (keys.name(scope, letter) for letter in "vwo")
+    members = keys.redis.zrange(chains, 0, -1)
+    keys.redis.zrem(chains, members[1])
+    keys.redis.zadd(chains, {b"no version": 0})
+    keys.redis.setrange(column, 1 * 24 + 16, struct.pack("<q", 999))
+    keys.redis.zrem(over, 1)
+    keys.redis.zadd(over, {"5": 7})
+    assert dict(execute(Check(scope)).findings) == {
+        "ends without a record that ends": 1,
+        "records without a place among versions": 1,
+        "records without their end": 1,
+        "versions that cannot be read": 1,
+        "wrong intervals of versions": 1,
+    }
+    with pytest.raises(CorruptRecordError):
+        execute(Erase(scope, ("2",)))
+    assert rebuild(connection, scope) == 5
+    assert execute(Check(scope)).findings == ()
+    healed = [(one.valid_from_ms, one.valid_to_ms) for one in records(connection, scope, *"12345") if one]
+    assert healed == sound
 
 
 def test_an_id_that_leads_nowhere_hides_no_other(connection: Connection, scope: Scope, keys: Keys) -> None:

@@ -67,6 +67,33 @@ def test_a_rebuild_gets_every_write(
         writer.agrees(own, *readers)
 
 
+@pytest.mark.parametrize("seed", range(60 if FULL else 4))
+def test_four_writers_with_versions_of_their_own(
+    seed: int, valkey_server: ValkeyServer, readers: list[Connection]
+) -> None:
+    """Each knows its own versions; together they are one partition, rebuilt meanwhile."""
+    agent = f"writers-{seed}"
+    with contextlib.ExitStack() as stack:
+        own = [
+            stack.enter_context(Connection(valkey_server.url, reader=reader))
+            for reader in ("client", "server", "client", "auto")
+        ]
+        writers = [
+            Versions(one, agent, random.Random(seed * 10 + number), mark=f"w{number}-")
+            for number, one in enumerate(own)
+        ]
+        writers[0].save()
+        with ThreadPoolExecutor(5) as threads:
+            working = [threads.submit(writer.work, 30) for writer in writers]
+            run(rebuild(DatedStory, writers[0].scope), readers[2].store)
+            for future in working:
+                future.result(60)
+        whole = Versions(readers[0], agent, random.Random(seed))
+        for writer in writers:
+            whole.known |= writer.known
+        whole.agrees(*readers, *own)
+
+
 def test_versions_may_come_in_any_order(readers: list[Connection]) -> None:
     """Five versions, two of one start and one that says when it ends: 120 orders, one state."""
     versions = [("a", 2, None), ("b", 5, None), ("c", 5, None), ("d", 7, 8), ("e", 11, None)]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from histories import single
@@ -30,6 +29,7 @@ from omoide import (
     ValidityField,
 )
 from omoide.connection import Connection
+from omoide.fields.instants import from_milliseconds
 from omoide.model.instance import spec_of
 from omoide.model.schema import Scope
 from omoide.ops import request as ask
@@ -65,12 +65,6 @@ class DatedStory(Model):
 SPEC = spec_of(DatedStory)
 
 
-def instant(ms: int) -> datetime:
-    return datetime.fromtimestamp(0, UTC).replace(microsecond=0) + (
-        datetime.fromtimestamp(ms / 1000, UTC) - datetime.fromtimestamp(0, UTC)
-    )
-
-
 @dataclass
 class Version:
     """What was written last under an id. `own` None: no end of its own."""
@@ -90,6 +84,7 @@ class Versions:
     random: random.Random
     known: dict[str, Version] = field(default_factory=dict)
     made: int = 0
+    mark: str = ""  # of the names and topics of one writer among several
 
     @property
     def scope(self) -> Scope:
@@ -109,10 +104,10 @@ class Versions:
             importance=self.random.choice([0.0, 0.1, 0.5, 1.0]),
             tags={tag for tag in TAGS if self.random.random() < 0.3},
             session_id=self.random.choice([None, "s1", "s2"]),
-            occurred_at=instant(BASE + self.random.randrange(8) * 1000),
+            occurred_at=from_milliseconds(BASE + self.random.randrange(8) * 1000),
             topic=topic,
-            valid_from=instant(BASE + start),
-            valid_to=None if own is None else instant(BASE + own),
+            valid_from=from_milliseconds(BASE + start),
+            valid_to=None if own is None else from_milliseconds(BASE + own),
         )
         put = prepare(story).put
         assert put is not None
@@ -122,14 +117,14 @@ class Versions:
         """Write a record, a new one by default; the reply is what the model expects."""
         if name is None:
             self.made += 1
-            name = f"{self.agent}-{self.made:03}"
+            name = f"{self.agent}-{self.mark}{self.made:03}"
         start = given.get("start", self.random.randrange(LAST))
         own = given.get("own", self.random.choice([None, None, None, start + self.random.randrange(4)]))
-        topic = given["topic"] if "topic" in given else self.random.choice(TOPICS)
+        topic = given["topic"] if "topic" in given else self._topic()
         put = replace(self.put_of(name, topic, start, own), supersedes=supersedes)
         before, ends = self.known.get(name), intervals(self.known)
         chain: object = ("key", topic) if topic else None
-        if chain is None and before is not None and isinstance(before.chain, int):
+        if chain is None and before is not None and not keyed(before.chain):
             chain = before.chain
         status = "stored" if supersedes is None else self._standing(supersedes, chain, ends)
         reply: ask.PutReply = self.execute(put)
@@ -139,13 +134,17 @@ class Versions:
         if supersedes is not None:
             old = self.known[supersedes]
             if old.chain is None:
-                old.chain = len(self.known) * 1000 + self.made if chain is None else chain
+                old.chain = (self.mark, supersedes, self.made) if chain is None else chain
             chain = old.chain
         self.known[name] = Version(put, chain, start, own)
         now = intervals(self.known)
         assert reply.interval == shifted(now[name])
         assert reply.closed == closed_by(self.known, name, ends, now)
         return reply
+
+    def _topic(self) -> str | None:
+        topic = self.random.choice(TOPICS)
+        return topic and self.mark + topic
 
     def _standing(self, name: str, chain: object, ends: dict[str, tuple[int, int | None]]) -> str:
         old = self.known.get(name)
@@ -154,15 +153,15 @@ class Versions:
         if ends[name][1] is not None:
             return "closed"
         if old.chain is None:
-            return "other_key" if isinstance(chain, tuple) else "stored"
+            return "other_key" if keyed(chain) else "stored"
         if chain is None:
-            return "stored" if isinstance(old.chain, int) else "other_key"
+            return "other_key" if keyed(old.chain) else "stored"
         return "stored" if old.chain == chain else "other_key"
 
     def supersede(self) -> None:
         name = self.random.choice([*self.known, "nobody"])
         topic = self.known[name].put.values["topic"] if name in self.known else None
-        self.save(supersedes=name, topic=self.random.choice([topic, topic, topic, "home", None]))
+        self.save(supersedes=name, topic=self.random.choice([topic, topic, topic, f"{self.mark}home", None]))
 
     def update(self) -> None:
         if self.known:
@@ -227,6 +226,11 @@ class Versions:
             expired=hidden,
             session=put.session,
         )
+
+
+def keyed(chain: object) -> bool:
+    """Whether a chain is that of a key."""
+    return isinstance(chain, tuple) and chain[0] == "key"
 
 
 def intervals(known: dict[str, Version]) -> dict[str, tuple[int, int | None]]:

@@ -32,8 +32,9 @@ return atomically(function()
     if plan.validity then
       local chain = plan.chain or unkeyed(before.chain)
       foot_bytes = with_chain(foot_bytes, 1, chain)
-      if chain and chain == before.chain then own_end = version_of(P, plan.row, before).own end
       valid_from = start_of(P, plan.row)
+      local version = valid_from and chain and chain == before.chain and version_of(P, plan.row, before)
+      own_end = version and version.own or nil
     end
     local row = put(S, G, plan, parts_of(foot_bytes, 1), foot_bytes, body, {
       version = version, confidence = confidence, time = time, statistics = call('HGET', P.c, plan.row) or nil,
