@@ -15,6 +15,7 @@ import pytest
 from journeys import JourneyMemory, everything, fill, wipe, written
 
 import omoide
+from omoide import AutoKeyField, KeyField, Model, StringField
 from omoide.connection import Connection
 from omoide.model.instance import spec_of
 from omoide.model.schema import Scope
@@ -329,3 +330,49 @@ def test_memory_does_not_grow_with_the_number_of_records(
         peaks.append((out, _peak(partial(omoide.import_memories, DefaultMemory, place))))
     assert peaks[1][0] < peaks[0][0] + 8 * 900 + 65_536
     assert peaks[1][1] < peaks[0][1] + 262_144
+
+
+class SingleNote(Model):
+    note_id = AutoKeyField()
+    content = StringField(default="")
+
+    class Meta:
+        partition_by = None
+
+
+class PairedNote(Model):
+    note_id = AutoKeyField()
+    team = KeyField()
+    agent = KeyField()
+    place = KeyField()
+    content = StringField(default="")
+
+    class Meta:
+        partition_by = ("team", "agent")
+
+
+@pytest.mark.parametrize(
+    ("model", "places"),
+    [
+        (SingleNote, [{}]),
+        (PairedNote, [{"team": team, "agent": agent} for team in ("a/b", "c:{d}") for agent in ("é", "z")]),
+    ],
+)
+def test_models_of_one_partition_and_of_several_fields(
+    connection: Connection, tmp_path: Path, model: type[Model], places: list[dict[str, str]]
+) -> None:
+    for number, place in enumerate(places):
+        more = {"place": "here"} if model is PairedNote else {}
+        assert model(content=f"note {number}", **place, **more).save()
+    first = written(tmp_path / "first", model)
+    for place in places:
+        model.delete_partition(**place)
+    assert omoide.import_memories(model, tmp_path / "first").partitions == len(places)
+    assert written(tmp_path / "again", model) == first
+    for place in places:
+        model.delete_partition(**place)
+    assert omoide.import_memories(model, tmp_path / "first", **places[-1]).stored == 1
+    assert model.count(**places[-1]) == 1
+    if places[-1]:
+        with pytest.raises(omoide.QueryError):
+            omoide.export_memories(model, tmp_path / "half", team="a/b")
