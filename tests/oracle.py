@@ -71,6 +71,9 @@ class Weights:
     importance: float = 0.15
     confidence: float = 0.2
     graph: float = 0.5
+    meaning: float = 0.35
+    meaning_near: float = 0.3
+    meaning_far: float = 0.15
 
 
 PartialDate = tuple[int | None, int | None, int | None]
@@ -160,6 +163,34 @@ def texts_of(
             total += factor * best
         texts[name] = total
     return texts
+
+
+def worths(
+    documents: Mapping[str, Document],
+    passing: Mapping[str, float],
+    cosines: Mapping[str, float],
+    weights: Weights,
+) -> dict[str, float]:
+    """What stands for the text where meaning counts, of the documents that pass the filters."""
+    near_ones, z = neighbours(documents), {}
+    for name in passing.keys() & cosines.keys():
+        document, total = documents[name], cosines[name]
+        for share, others in zip(
+            (weights.meaning_near, weights.meaning_far), near_ones.get(name, ((), ())), strict=True
+        ):
+            for other in sorted(others, key=lambda other: (documents[other].time_ms, other)):
+                total += share * cosines.get(other, 0.0)
+        z[name] = total
+        assert document is not None
+    best, least, greatest = (
+        max(passing.values(), default=0.0),
+        min(z.values(), default=0.0),
+        max(z.values(), default=0.0),
+    )
+    scale = (1.0 - weights.meaning) / best if best > 0 else 0.0
+    unit = weights.meaning / (greatest - least) if greatest > least else 0.0
+    meant = {name: (value - least) * unit if unit else weights.meaning for name, value in z.items()}
+    return {name: text * scale + meant.get(name, 0.0) for name, text in passing.items()}
 
 
 def day_of(time_ms: int) -> date:
@@ -268,11 +299,13 @@ def search(
     cues: int = 0,
     back_off: bool = False,
     edges: Mapping[str, Mapping[str, float]] | None = None,
+    cosines: Mapping[str, float] | None = None,
 ) -> list[tuple[str, float]]:
     """The first `limit` (id, score).
 
     `terms`: query term -> weight. `confidence` range in 1/65,535. `words` of the query, lower case; `dates`
     it names; `cues` it asks for. `edges`: id -> linked id -> weight, both ways, at most 16 a document.
+    `cosines` of those that have a vector.
     """
     n = len(documents)
     average = sum(document.length for document in documents.values()) / max(n, 1) or 1.0
@@ -286,6 +319,8 @@ def search(
     )
     options = {"exact": exact, "time": time, "importance": importance, "confidence": confidence}
     passing = {name: texts[name] for name in texts if matches(name, documents[name], **options)}
+    if cosines:
+        passing = worths(documents, passing, cosines, weights)
     best = weights.date * max(passing.values(), default=0.0)
     author = named_author(documents, words)
     found = []

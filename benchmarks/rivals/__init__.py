@@ -7,7 +7,16 @@ from typing import Any
 
 from benchmarks.rivals.system import MissingSystemError, Ranker, Store, Turn
 
-NAMES = ("omoide", "omoide-core", "omoide-rows", "popoto", "rank-bm25", "bm25s", "postgres")
+NAMES = (
+    "omoide",
+    "omoide-core",
+    "omoide-rows",
+    "omoide-hybrid",
+    "popoto",
+    "rank-bm25",
+    "bm25s",
+    "postgres",
+)
 
 __all__ = ["NAMES", "MissingSystemError", "Ranker", "Store", "Turn", "ranker", "store"]
 

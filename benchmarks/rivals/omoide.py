@@ -137,12 +137,13 @@ class OmoideStore:
 
 class OmoideRanker:
     served = True
+    model = staticmethod(memory_model)
 
     def open(self, url: str) -> None:
         import omoide
 
         omoide.connect(url)
-        self._model = memory_model()
+        self._model = self.model()
         self._turns: dict[str, str] = {}
         self._assemblers: dict[int, Any] = {}
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         CapabilityError,
         ConflictError,
         CorruptRecordError,
+        EmbeddingError,
         FieldError,
         ModelError,
         NotFoundError,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         DecayingSortedField,
         DecimalField,
         DictField,
+        EmbeddingField,
         EnumField,
         FloatField,
         IntField,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from omoide.model.defaults import Defaults
     from omoide.model.mirror import PostgresMirror
     from omoide.ops.batch import batch
+    from omoide.ops.embedding import aembed, embed
     from omoide.ops.forget import aforget, forget
     from omoide.ops.model import Model
     from omoide.ops.reindex import areindex, reindex
@@ -79,6 +82,7 @@ _HOMES = {
         "CapabilityError",
         "ConflictError",
         "CorruptRecordError",
+        "EmbeddingError",
         "FieldError",
         "ModelError",
         "NotFoundError",
@@ -104,6 +108,7 @@ _HOMES = {
         "DecayingSortedField",
         "DecimalField",
         "DictField",
+        "EmbeddingField",
         "EnumField",
         "FloatField",
         "IntField",
@@ -119,6 +124,7 @@ _HOMES = {
     "omoide.model.defaults": ("Defaults",),
     "omoide.model.mirror": ("PostgresMirror",),
     "omoide.ops.batch": ("batch",),
+    "omoide.ops.embedding": ("aembed", "embed"),
     "omoide.ops.forget": ("aforget", "forget"),
     "omoide.ops.model": ("Model",),
     "omoide.ops.reindex": ("areindex", "reindex"),
@@ -152,6 +158,8 @@ __all__ = [
     "DecimalField",
     "Defaults",
     "DictField",
+    "EmbeddingError",
+    "EmbeddingField",
     "EnumField",
     "FieldError",
     "FloatField",
@@ -183,6 +191,7 @@ __all__ = [
     "__version__",
     "acompare",
     "adoctor",
+    "aembed",
     "aexport_memories",
     "aforget",
     "aimport_memories",
@@ -196,6 +205,7 @@ __all__ = [
     "compare",
     "connect",
     "doctor",
+    "embed",
     "export_memories",
     "forget",
     "import_memories",

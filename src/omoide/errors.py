@@ -7,6 +7,7 @@
     ├── NotFoundError (LookupError)         no such record
     ├── ConflictError                       a lost race, or a clash with a unique record
     ├── PolicyError                         refused by the never-record firewall or a write filter
+    ├── EmbeddingError                      a provider of vectors failed
     ├── RuleError (ValueError)              a policy or a rule of the firewall that cannot work
     ├── TransferError (ValueError)          a file that cannot be imported, or written
     └── StoreError
@@ -74,6 +75,18 @@ class PolicyError(OmoideError):
     """Refused by the never-record firewall or a write filter. Attribute: `reason`."""
 
     def __init__(self, message: str, *, reason: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.reason = reason
+
+
+class EmbeddingError(OmoideError):
+    """A provider of vectors failed; what was to be embedded is not harmed.
+
+    Attribute: `reason`: `failed` (it raised), `timeout`, `answer` (what it returned are not the vectors
+    asked for) or `missing` (a package or file it needs).
+    """
+
+    def __init__(self, message: str, *, reason: str = "failed", hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.reason = reason
 

@@ -7,6 +7,7 @@
     OMOIDE_MAX_RECORDS_PER_PARTITION  the default cap: a number, 0 switches it off
     OMOIDE_NEVER_RECORD_DISABLE       `1` switches the never-record firewall off
     OMOIDE_TIMEOUT                    seconds a call may take (default 5)
+    OMOIDE_EMBEDDING_KEY              bearer token of an `HttpProvider` that is given none
 
 Platform variables (`XDG_DATA_HOME`, `XDG_RUNTIME_DIR`, `HOME`) follow their own conventions.
 """
@@ -24,6 +25,7 @@ __all__ = [
     "DEFAULT_TIMEOUT",
     "call_timeout",
     "data_dir",
+    "embedding_key",
     "max_records_per_partition",
     "namespace",
     "never_record_disabled",
@@ -95,6 +97,11 @@ def never_record_disabled() -> bool:
     if text in _FALSE:
         return False
     raise OmoideError("OMOIDE_NEVER_RECORD_DISABLE is neither 1 nor 0")
+
+
+def embedding_key() -> str:
+    """`OMOIDE_EMBEDDING_KEY`, "" when unset."""
+    return os.environ.get("OMOIDE_EMBEDDING_KEY", "").strip()
 
 
 def data_dir() -> Path:

@@ -13,9 +13,18 @@ import redis as client
 
 import oracle
 from omoide.connection import Connection
+from omoide.core import vectors
 from omoide.core.columns import stored_confidence
 from omoide.core.text import default_analyzer
-from omoide.model.schema import Certainty, DecayIndex, ModelSpec, Scope, TextIndex, ValidityIndex
+from omoide.model.schema import (
+    Certainty,
+    DecayIndex,
+    EmbeddingIndex,
+    ModelSpec,
+    Scope,
+    TextIndex,
+    ValidityIndex,
+)
 from omoide.ops.request import (
     BeginReindex,
     Check,
@@ -55,6 +64,7 @@ def note_spec(
     k1: float = 1.2,
     b: float = 0.9,
     validity: bool = False,
+    kind: str = "",
 ) -> ModelSpec:
     """A model with every kind of index."""
     return ModelSpec(
@@ -74,7 +84,24 @@ def note_spec(
         ttl=ttl,
         validity=ValidityIndex("validity", ("key",)) if validity else None,
         tracks_access=True,
+        embedding=EmbeddingIndex("meaning", ("content",), _no_provider, kind) if kind else None,
     )
+
+
+def _no_provider(texts: list[str]) -> Any:
+    raise AssertionError("the scripts ask no provider")
+
+
+def slot(scope: Scope, text: str, dimensions: int = 8) -> bytes:
+    """What is stored of the vector of a text, made of its words."""
+    import numpy as np
+
+    assert scope.spec.embedding is not None
+    vector = np.zeros((1, dimensions), np.float32)
+    for word in text.split():
+        vector[0, sum(word.encode()) % dimensions] += 1
+    unit = vectors.directions(vector, 1)
+    return vectors.slots(unit, [vectors.digest(scope.spec.embedding.kind, text)])[0]
 
 
 def put(scope: Scope, name: str, text: str = "", **fields: Any) -> Put:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from memories import Keys, copy_page, note_spec, put, row_of
+from memories import Keys, copy_page, note_spec, put, row_of, slot
 
 from omoide.connection import Connection
 from omoide.model.schema import Scope
@@ -35,8 +35,10 @@ from omoide.ops.request import (
     Observe,
     Page,
     Prune,
+    PutVectors,
     RowState,
     Statistics,
+    Unembedded,
 )
 
 Situation = Callable[[Connection, Keys], Any]
@@ -504,6 +506,94 @@ def swap(connection: Connection, keys: Keys) -> Any:
     page = connection.store.execute(Page(scope, state.cursor))
     copy_page(connection, scope, state.token, page.records)
     return FinishReindex(scope, state.token)
+
+
+def _with_vectors(connection: Connection, *, kind: str = "one") -> Scope:
+    """Three records, the first two of them with vectors."""
+    scope = _scope(kind=kind)
+    for name, text in (("1", "the cat likes fish"), ("2", "the dog likes meat")):
+        connection.store.execute(put(scope, name, text, slot=slot(scope, text), **DETAILS))
+    connection.store.execute(put(scope, "3", "rain"))
+    return scope
+
+
+def _vectors_of_all(connection: Connection, scope: Scope, dimensions: int = 8) -> PutVectors:
+    page = connection.store.execute(Unembedded(scope))
+    index = scope.spec.embedding
+    assert index is not None
+    slots = tuple(slot(scope, record.values["content"], dimensions) for record in page.records)
+    return PutVectors(scope, index.kind, page.gen, tuple(record.row for record in page.records), slots)
+
+
+@situation
+def save_with_a_vector(connection: Connection, keys: Keys) -> Any:
+    scope = _with_vectors(connection)
+    return put(scope, "4", "a bird", slot=slot(scope, "a bird"))
+
+
+@situation
+def save_keeping_a_vector(connection: Connection, keys: Keys) -> Any:
+    scope = _with_vectors(connection)
+    return put(scope, "1", "the cat likes fish", slot=slot(scope, "the cat likes fish")[:8], importance=0.3)
+
+
+@situation
+def save_under_rebuild_with_a_vector(connection: Connection, keys: Keys) -> Any:
+    scope = _with_vectors(connection)
+    _under_rebuild(connection, scope)
+    return put(scope, "1", "the cat likes milk", slot=slot(scope, "the cat likes milk"))
+
+
+@situation
+def erase_with_a_vector(connection: Connection, keys: Keys) -> Any:
+    return Erase(_with_vectors(connection), ("1", "3"))
+
+
+@situation
+def embed(connection: Connection, keys: Keys) -> Any:
+    return _vectors_of_all(connection, _with_vectors(connection))
+
+
+@situation
+def embed_first(connection: Connection, keys: Keys) -> Any:
+    connection.store.execute(put(_scope(), "1", "the cat likes fish"))
+    return _vectors_of_all(connection, _scope(kind="one"))
+
+
+@situation
+def embed_over_another_kind(connection: Connection, keys: Keys) -> Any:
+    _with_vectors(connection)
+    return _vectors_of_all(connection, _scope(kind="two"), 5)
+
+
+@situation
+def embed_under_rebuild(connection: Connection, keys: Keys) -> Any:
+    scope = _with_vectors(connection)
+    _under_rebuild(connection, scope)
+    return _vectors_of_all(connection, scope)
+
+
+@situation
+def copy_with_a_vector(connection: Connection, keys: Keys) -> Any:
+    scope = _with_vectors(connection)
+    token = connection.store.execute(BeginReindex(scope)).token
+    (first,) = connection.store.execute(Page(scope, "", 1000)).records[:1]
+    text = "the cat likes fish"
+    return CopyRecords(scope, token, (first.row,), (put(scope, "1", text, slot=slot(scope, text)[:8]),))
+
+
+@situation
+def swap_with_vectors(connection: Connection, keys: Keys) -> Any:
+    scope = _with_vectors(connection)
+    state = connection.store.execute(BeginReindex(scope))
+    page = connection.store.execute(Page(scope, state.cursor))
+    copy_page(connection, scope, state.token, page.records)
+    return FinishReindex(scope, state.token)
+
+
+@situation
+def forget_with_vectors(connection: Connection, keys: Keys) -> Any:
+    return Drop(_with_vectors(connection))
 
 
 def _shown(scope: Scope, name: str, text: str, **fields: Any) -> RowState:

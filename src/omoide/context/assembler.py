@@ -139,7 +139,8 @@ class ContextAssembler:
             QueryError: not a string, no partition, a filter without an index, or `as_of` of a model without
                 validity.
             StoreUnavailableError, StoreTimeoutError: an outage is never "no memories".
-        Cost: 1 round trip (2 when nothing is cached), and 1 more to note the delivery.
+        Cost: 1 round trip (2 when nothing is cached), and 1 more to note the delivery. Hybrid recall calls
+            the provider once before that, within half of a deadline; where it fails, words alone count.
         """
         where = self._where(exclude, as_of, filters)
         plan = self._steps(self._call(query, order, max_items, max_tokens, explain, ranking, where))
@@ -287,6 +288,8 @@ class ContextAssembler:
             "pack_ms": _ms(packed - ranked),
             "deliver_ms": _ms(perf_counter() - packed),
         }
+        if ranking.embed_ms is not None:
+            metadata["timings"]["embed_ms"] = ranking.embed_ms
         return AssemblyResult(list(block.records), block.text, metadata, delivery.turn, block.items)
 
     def _verdict(self, call: Call, record_id: str) -> Plan[Missing]:
@@ -338,6 +341,7 @@ class ContextAssembler:
                 fallback=None if about is not None else self.fallback,
                 ranking=call.ranking,
                 about=about,
+                hybrid=call.mode == "hybrid",
             )
         )
 
@@ -378,10 +382,12 @@ def _warn_ignored(name: str) -> None:
 def _resolve(spec: ModelSpec, mode: str) -> str:
     _choice("mode", mode, MODES)
     if mode == "auto":
-        return "lexical" if spec.text is not None else "composite"
+        if spec.text is None:
+            return "composite"
+        return "lexical" if spec.embedding is None else "hybrid"
     if mode in ("lexical", "hybrid") and spec.text is None:
         raise QueryError(f"{spec.name}: mode {mode!r} needs a BM25Field", hint="or use mode='composite'")
-    if mode == "hybrid":
+    if mode == "hybrid" and spec.embedding is None:
         raise QueryError(f"{spec.name}: mode 'hybrid' needs an EmbeddingField", hint="use mode='lexical'")
     return mode
 

@@ -43,7 +43,7 @@ def describe(call: Call, ranking: Ranking, block: Block, delivery: Delivery) -> 
     question = call.question
     by_query = 0 if ranking.fallback else len(ranking.hits)
     metadata: dict[str, Any] = {
-        "mode": call.mode,
+        "mode": "lexical" if ranking.without_meaning else call.mode,
         "reader": ranking.reader,
         "store": None if ranking.reader is None else "postgres" if ranking.reader == "postgres" else "redis",
         "round_trips": ranking.round_trips,
@@ -59,6 +59,10 @@ def describe(call: Call, ranking: Ranking, block: Block, delivery: Delivery) -> 
         "fallback_used": ranking.fallback,
         "query_redacted": question.redacted,
     }
+    if ranking.without_meaning:
+        metadata["without_meaning"] = ranking.without_meaning
+    if ranking.unembedded:
+        metadata["unembedded"] = ranking.unembedded
     if delivery.error:
         metadata["delivery_error"] = delivery.error
     if question.cut:
@@ -85,7 +89,11 @@ def _arms(call: Call) -> list[dict[str, Any]]:
     """The arms of the ranking: name, weight, and what it says."""
     text = call.scope.spec.text
     weights = call.ranking or (DEFAULT_WEIGHTS if text is None else text.ranking)
-    return [{"name": arm.name, "weight": arm.weight, "says": arm.says} for arm in weights.arms if arm.on]
+    return [
+        {"name": arm.name, "weight": arm.weight, "says": arm.says}
+        for arm in weights.arms
+        if arm.on and (arm.name != "meaning" or call.mode == "hybrid")
+    ]
 
 
 def _explain(ranking: Ranking, block: Block) -> dict[str, Any]:

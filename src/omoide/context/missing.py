@@ -17,7 +17,7 @@ _SAYS = {
     "missing": "there is no such memory in the partition: never stored there, erased, or evicted",
     "expired": "it has expired, or is not valid at the instant asked about",
     "filtered": "a filter of the call leaves it out",
-    "unmatched": "neither it nor a neighbour in its session has a term of the query, nor does a date fit",
+    "unmatched": "neither it nor a neighbour in its session has a term of the query; no date or meaning fits",
     "outranked": "others rank higher",
     "cut": "it was ranked, but left out of the block",
     DELIVERED: "it is delivered",
@@ -57,7 +57,7 @@ def verdict(record_id: str, question: Question, ranking: Ranking, block: Block) 
     """Why a memory is not in a block, from the ranking that was asked about it."""
     absence = ranking.about
     if absence is None:
-        reason = "missing" if question.terms else NO_TERMS
+        reason = "missing" if ranking.live is not None else NO_TERMS
         return Missing(record_id, reason, _says(reason, question), redacted=question.redacted)
     tree = {} if absence.tree is None else absence.tree.as_json()
     reason, cut = absence.reason, ""

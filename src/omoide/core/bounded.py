@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from omoide.core.accumulator import Weighted, borrow, give_back, known, leading
 from omoide.core.arms.dates import fits_of_days
 from omoide.core.arms.formula import rounded_all, shares
+from omoide.core.arms.meaning import fuse
 from omoide.core.columns import ASKING, ASKS, CONFIDENCE_STEPS, Filter
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from omoide.core.accumulator import TermList
+    from omoide.core.arms.meaning import Fusion, Meaning
     from omoide.core.columns import Columns, Rows
     from omoide.core.ranking import Arms
 
@@ -51,16 +53,19 @@ class Pass:
         lent = 0.0 if arms.links is None else sum(factor for _, factor in weighted)
         self._slack = lent * (1 + greatest) * 2.0**-20
         self.best_text = 0.0
+        self.fusion: Fusion | None = None
         self._rows = self._reached()
         self._fits = self._fits_of_rows()
         self._ceilings = self._text_ceilings()
+        if arms.meaning is not None:
+            self._fuse(arms.meaning)
 
     def best(self, limit: int) -> tuple[Rows, Floats, Floats]:
         """(rows, scores, texts) among which are the best `limit` and all that tie with the last."""
         import numpy as np
 
         if self._fits is not None:
-            self.best_text = self._best_text()
+            self.best_text = self._best()
         bounds = self._bounds()
         first = leading(bounds, 2 * limit + 16)
         rows = self._keep(first[bounds[first] > 0])
@@ -99,7 +104,7 @@ class Pass:
                 now[:] = False
                 now[np.argpartition(bounds, -at_once)[-at_once:]] = True
             chosen = rows[now]
-            texts = self._texts(chosen)
+            texts = self._worths(chosen)
             scores = self._scores(chosen, texts, self._fit(chosen))
             matching = scores > 0
             done.append((chosen[matching], scores[matching], texts[matching]))
@@ -123,7 +128,7 @@ class Pass:
         allowed, size = self._rule.allowed, len(self._sums)
         if allowed is not None and len(allowed) * _FEW_ALLOWED < size:
             return allowed
-        if self._dates:  # every row may have a score
+        if self._dates or self._arms.meaning is not None:  # every row may have a score
             return None
         lists = [term.rows for term, _ in self._weighted]
         links = self._arms.links
@@ -183,18 +188,26 @@ class Pass:
     def _fit(self, rows: Rows) -> Floats | None:
         return None if self._fits is None else self._at(self._fits, rows)
 
-    def _best_text(self) -> float:
-        """The greatest text of the rows that pass the filters."""
+    def _best(self) -> float:
+        """The greatest text, or worth, of the rows that pass the filters."""
         import numpy as np
 
         everyone, ceilings = self._rule.including_excluded(), self._ceilings
 
         def greatest(places: Rows) -> float:
             rows = everyone.keep(places if self._rows is None else self._rows[places])
-            return float(self._texts(rows).max(initial=0.0))
+            return float(self._worths(rows).max(initial=0.0))
 
         low = greatest(leading(ceilings, 16))
         return max(low, greatest(np.flatnonzero((ceilings >= low) & (ceilings > 0))))
+
+    def _fuse(self, meaning: Meaning) -> None:
+        """From here on worths take the place of texts."""
+        arms, everyone = self._arms, self._rule.including_excluded().matching()
+        fusion = fuse(meaning, arms.links, arms.weights, everyone, self._best())
+        own = fusion.values if self._rows is None else fusion.values[self._rows]
+        self._ceilings = self._ceilings * fusion.scale + own
+        self.fusion = fusion
 
     def _bounds(self) -> Floats:
         """At least the score of each row."""
@@ -208,7 +221,12 @@ class Pass:
 
     # ---- exact
 
-    def _texts(self, rows: Rows) -> Floats:
+    def _worths(self, rows: Rows) -> Floats:
+        """The text of each row, or its worth where meaning counts."""
+        texts, fusion = self.texts(rows), self.fusion
+        return texts if fusion is None else texts * fusion.scale + fusion.values[rows]
+
+    def texts(self, rows: Rows) -> Floats:
         """The text of each row."""
         import numpy as np
 

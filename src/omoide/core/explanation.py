@@ -2,7 +2,10 @@
 
     score = relevance x cue x asking x importance x confidence    product
       relevance = words + date                                    sum
-        words = text x author                                     product
+        words = text x author, or worth x author                  product
+          worth = lexical + meaning                               sum
+            lexical = text x text scale                           product
+            meaning = (cosine + near ones' + (-least)) x scale    product of a sum
           text = term + term + ...                                sum
             term = idf x weight                                   product
               weight = the greatest of own and what is lent      greatest
@@ -29,6 +32,7 @@ from omoide.core.columns import ASKING, ASKS, CONFIDENCE_STEPS, Filter
 from omoide.core.text.cues import CUES
 
 if TYPE_CHECKING:
+    from omoide.core.arms.meaning import Fusion, Meaning
     from omoide.core.columns import Columns, Rows
     from omoide.core.ranking import Arms
 
@@ -83,7 +87,7 @@ def _combined(how: str, values: Sequence[float]) -> float:
 class Explainer:
     """Explains rows of one query. Its reader holds the lock of the columns.
 
-    Args: as `ranking.rank` took them. `best_text` is that of its result.
+    Args: as `ranking.rank` took them. `best_text` and `fusion` are those of its result.
     """
 
     def __init__(
@@ -94,14 +98,15 @@ class Explainer:
         live: int,
         arms: Arms,
         best_text: float = 0.0,
+        fusion: Fusion | None = None,
     ) -> None:
         self._terms, self._table, self._columns = terms, table, columns
-        self._live, self._arms, self._best_text = live, arms, best_text
+        self._live, self._arms, self._best_text, self._fusion = live, arms, best_text, fusion
 
     def tree(self, row: int) -> Part:
         """The score of one row and its parts. Cost: O(terms x log postings)."""
         weights, held = self._arms.weights, self._columns.row(row)
-        words = [self._text(row)]
+        words = [self._text(row) if self._fusion is None else self._worth(row, self._fusion)]
         if self._arms.author and held.author == self._arms.author and weights.author != 1:
             words.append(Part("author", weights.author, note="the query names its author"))
         summands = [Part.of("words", "product", words) if len(words) > 1 else words[0]]
@@ -117,6 +122,38 @@ class Explainer:
         first, second = factors(held.importance, held.confidence / CONFIDENCE_STEPS, weights)
         product += [Part("importance", first), Part("confidence", second)]
         return Part.of("score", "product", product)
+
+    def _worth(self, row: int, fusion: Fusion) -> Part:
+        scale = Part("text scale", fusion.scale, note="the words' share / the greatest text of all that pass")
+        lexical = Part.of("lexical", "product", (self._text(row), scale))
+        meaning = self._arms.meaning
+        if meaning is None or not meaning.held[row]:
+            return Part.of("worth", "sum", (lexical, Part("meaning", 0.0, note="it has no vector")))
+        if meaning.cosines[row] < meaning.least:
+            far = Part("meaning", 0.0, note="its cosine is below the least that counts")
+            return Part.of("worth", "sum", (lexical, far))
+        if not fusion.unit:
+            return Part.of("worth", "sum", (lexical, Part("meaning", fusion.share, note="all are as near")))
+        above = Part.of("above the least", "sum", self._nearness(row, meaning, fusion))
+        unit = Part("meaning scale", fusion.unit, note="share of meaning / (greatest - least)")
+        return Part.of("worth", "sum", (lexical, Part.of("meaning", "product", (above, unit))))
+
+    def _nearness(self, row: int, meaning: Meaning, fusion: Fusion) -> list[Part]:
+        """The cosine of a row, what its neighbours add, and the least of all taken off."""
+        cosines, links, weights = meaning.cosines, self._arms.links, self._arms.weights
+        parts = [Part("cosine", float(cosines[row]))]
+        if links is not None:
+            before, after = int(links.before[row]), int(links.after[row])
+            for name, share, other in (
+                ("cosine before", weights.meaning_near, before),
+                ("cosine after", weights.meaning_near, after),
+                ("cosine two before", weights.meaning_far, int(links.before[before])),
+                ("cosine two after", weights.meaning_far, int(links.after[after])),
+            ):
+                if other:
+                    two = (Part("share", share), Part("its cosine", float(cosines[other])))
+                    parts.append(Part.of(name, "product", two))
+        return [*parts, Part("least", -fusion.least, note="taken off: that of the memory least alike")]
 
     def _date(self, fit: float) -> Part:
         parts = (

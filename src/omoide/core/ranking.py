@@ -40,6 +40,7 @@ from omoide.errors import CorruptRecordError, QueryError
 
 if TYPE_CHECKING:
     from omoide.core.accumulator import Floats
+    from omoide.core.arms.meaning import Fusion, Meaning
     from omoide.core.arms.sessions import Links
     from omoide.core.columns import Columns, Ranges, Rows
     from omoide.core.text.cues import PartialDate
@@ -53,8 +54,8 @@ class Arms:
     """What else counts in one query.
 
     `links`: of the sessions, None where nothing is lent. `author`: ordinal of the one author named, 0 for
-    none. `dates` named. `cues`: bits of what the query asks for, see
-    `core.text.cues`.
+    none. `dates` named. `cues`: bits of what the query asks for, see `core.text.cues`. `meaning`: how
+    near the rows are to what it means.
     """
 
     weights: RankWeights = DEFAULT_WEIGHTS
@@ -62,6 +63,7 @@ class Arms:
     author: int = 0
     dates: Sequence[PartialDate] = ()
     cues: int = 0
+    meaning: Meaning | None = None
 
 
 TEXT_ONLY = Arms()
@@ -73,7 +75,7 @@ class Ranked:
 
     `tied` > 0: the last `tied` rows share score and time, and not all of them fit the limit. Then there
     are more rows than the limit, and which of the last stay is for the caller to say. `best_text`: of all
-    that pass the filters; 0 unless dates count.
+    that pass the filters, the best worth where meaning counts; 0 unless dates count. `fusion`: where it does.
     """
 
     rows: list[int] = field(default_factory=list)
@@ -82,6 +84,7 @@ class Ranked:
     times: list[int] = field(default_factory=list)
     tied: int = 0
     best_text: float = 0.0
+    fusion: Fusion | None = None
 
 
 Found = list[tuple[float, int, int, float]]
@@ -121,10 +124,10 @@ def rank(
     Cost: O(postings + rows / 8) worst; about 2 ns a posting and 0.5 ns a row, 10 ns a row with neighbours.
     """
     weighted = weigh(terms, table, live, max(1.0, arms.weights.answer))
-    if not weighted or limit < 1:
+    if limit < 1 or (not weighted and arms.meaning is None):
         return Ranked()
     rule = Filter(columns, now_ms, allowed, excluded, ranges, valid_ms)
-    plain = arms.links is None and not (arms.dates and arms.weights.date)
+    plain = arms.links is None and arms.meaning is None and not (arms.dates and arms.weights.date)
     if plain and sum(len(term.rows) for term, _ in weighted) < small:
         return _rank_small(weighted, table, rule, limit, arms)
     if plain and arms.weights.author >= 1 and arms.weights.cue >= 1:
@@ -253,11 +256,13 @@ def _rank_large(weighted: Weighted, table: Sequence[float], rule: Filter, limit:
         raise _unknown_row() from None
     run = Pass(sums, weighted, table, rule, arms)
     rows, scores, texts = run.best(limit)
+    if run.fusion is not None:
+        texts = run.texts(rows)
     times = rule.columns.time[rows]
     found = list(zip(scores.tolist(), times.tolist(), rows.tolist(), texts.tolist(), strict=True))
     found.sort(reverse=True)
     ranked = cut(found, limit)
-    ranked.best_text = run.best_text
+    ranked.best_text, ranked.fusion = run.best_text, run.fusion
     give_back(sums, [term.rows for term, _ in weighted])
     return ranked
 

@@ -4,7 +4,8 @@ keys           AutoKeyField, KeyField
 values         StringField, IntField, FloatField, DecimalField, BoolField, BytesField, DatetimeField,
                DateField, EnumField, UUIDField
 collections    TagField, ListField, DictField
-memory         DecayingSortedField, ConfidenceField, BM25Field, CoOccurrenceField, ValidityField
+memory         DecayingSortedField, ConfidenceField, BM25Field, EmbeddingField, CoOccurrenceField,
+               ValidityField
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from omoide.fields.confidence import ConfidenceField
 from omoide.fields.cooccurrence import CoOccurrenceField
 from omoide.fields.decaying import DecayingSortedField
 from omoide.fields.documents import DictField, ListField
+from omoide.fields.embedding import EmbeddingField
 from omoide.fields.instants import DateField, DatetimeField
 from omoide.fields.keys import AutoKeyField, KeyField
 from omoide.fields.numbers import BoolField, DecimalField, FloatField, IntField
@@ -33,6 +35,7 @@ __all__ = [
     "DecayingSortedField",
     "DecimalField",
     "DictField",
+    "EmbeddingField",
     "EnumField",
     "FloatField",
     "IntField",

@@ -1,6 +1,6 @@
 -- begin: start a rebuild of the partition into its shadow, or take up one that is under way
 -- KEYS: head
--- ARGV: plan (MessagePack map: format, fingerprint, rate, lease in ms, token)
+-- ARGV: plan (MessagePack map: format, fingerprint, rate, lease in ms, token, vectors)
 -- Returns: token, row to go on after, live records | nothing for no partition
 -- Cost: O(1)
 -- Include: head
@@ -20,6 +20,7 @@ return atomically(function()
     S = keys_of(P.base .. '~')
     for i = 1, #LETTERS do drop(S[LETTERS[i]]) end
     G = open(S, plan)
+    G.vectors = plan.vectors or ''
     close(S, G)
     H.shadow = plan.token
     hset(S.h, 'copied', 0)

@@ -1,10 +1,11 @@
 -- copy: re-index one record into the shadow, with what the store itself knows of it
 -- KEYS: head
--- ARGV: plan (as for save, with token, lease, row), footprint, body
+-- ARGV: plan (as for save, with token, lease, row), footprint, body, slot of its vector (as for save)
 -- Returns: 1 copied, 0 skipped (gone or changed meanwhile: the change has reached the shadow), -1 the rebuild is over
 -- Cost: O(distinct terms)
 -- Include: put
 local plan, foot_bytes, body = cmsgpack.unpack(ARGV[1]), ARGV[2], ARGV[3]
+plan.slot, plan.vectors = ARGV[4] or '', plan.vectors or ''
 
 -- The instant of the last touch, back from the decay order of the old half-life
 local function touched(H, row, base)
@@ -40,7 +41,7 @@ return atomically(function()
       version = version, confidence = confidence, time = time, statistics = call('HGET', P.c, plan.row) or nil,
       touched = touched(H, plan.row, base), expires = expires and tonumber(expires) or nil,
       evicted = before.evicted, earlier = before.earlier, copied = true, old = false, valid_from = valid_from,
-      own_end = own_end,
+      own_end = own_end, slot = slot_of(P, H, plan.row),
     }, now)
     copy_edges(P, plan.row, S, row)
     result = 1

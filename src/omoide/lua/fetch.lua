@@ -1,11 +1,13 @@
 -- fetch: what a client reader lacks, and the records it expects to return
 -- KEYS: head
 -- ARGV: plan (MessagePack map: gen, v (0 unless all terms are known up to there), have (rows held), log (position in the change log), terms, since (row per term),
---   rows (records wanted), whole (all short lists too), timed (records may expire))
+--   rows (records wanted), whole (all short lists too), timed (records may expire), vectors (kind wanted, or empty), stride,
+--   slots (row from which they are wanted), most (bytes of vectors beyond which none are))
 -- Returns: gen, v, n, sdl, next, log end, now, first row of the attributes, attributes, intervals, changed rows,
---   changed attributes, changed intervals, per term live count and postings (none at all when v is the same), records (without attributes), vocabulary, fingerprint
+--   changed attributes, changed intervals, per term live count and postings (none at all when v is the same), records (without attributes), vocabulary, fingerprint,
+--   {kind, stride, first row, row after the last, slots, rows of later vectors, their slots} (the first two alone: not to be had)
 --   | fingerprint, bodies, statistics, decay order: nothing is new | nothing for no partition
--- Cost: O(terms + records) when the client is up to date; else plus the bytes it lacks, attributes at most 1 MiB
+-- Cost: O(terms + records) when the client is up to date; else plus the bytes it lacks, attributes and vectors at most 1 MiB each
 -- Include: unchanged records
 local H = glance(P)
 if not H then return {} end
@@ -27,18 +29,38 @@ end
 
 local attributes, intervals = column(have, math.min(H.next, have + PIECE) - 1)
 
--- Rows that changed since the client looked, each once
-local changed, changed_attributes, changed_intervals = {}, {}, {}
+-- Rows that changed since the client looked, each once; `later`: those whose vector came after the row
+local later, changed, changed_attributes, changed_intervals = {}, {}, {}, {}
 if have > 1 and log > plan.log then
   local entries, seen, n = redis.call('GETRANGE', P.x, (plan.log - H.x0) * 4, -1), {}, 0
   for at = 1, #entries, 4 do
     local row = struct.unpack('<I4', entries, at)
-    if row < have and not seen[row] then
+    if row >= 2147483648 then
+      later[#later + 1] = row - 2147483648
+    elseif row < have and not seen[row] then
       seen[row], n = true, n + 1
       changed[n] = struct.pack('<I4', row)
       changed_attributes[n], changed_intervals[n] = column(row, row)
     end
   end
+end
+
+-- Vectors from the first row that the client lacks, and those that came later to rows before
+local vectors, wanted_kind = {}, plan.vectors or ''
+if wanted_kind ~= '' then vectors = { H.vectors, H.stride } end
+if wanted_kind ~= '' and H.vectors == wanted_kind and H.stride == plan.stride and H.n * (H.stride - 12) <= plan.most then
+  local at_once, stride = math.floor(1048576 / H.stride), H.stride
+  local from = have > 1 and #later <= at_once and plan.slots or 1
+  local to = math.max(from, math.min(H.next, from + at_once))
+  local rows, slots = {}, {}
+  for i = 1, #later do
+    if later[i] < from then
+      rows[#rows + 1] = struct.pack('<I4', later[i])
+      slots[#rows] = redis.call('GETRANGE', P.z, later[i] * stride, (later[i] + 1) * stride - 1)
+    end
+  end
+  local whole = from < to and redis.call('GETRANGE', P.z, from * stride, to * stride - 1) or ''
+  vectors = { H.vectors, stride, from, to, whole, table.concat(rows), table.concat(slots) }
 end
 
 local lists, terms = {}, same and plan.v == H.v and {} or plan.terms
@@ -70,4 +92,4 @@ wanted = unexpired(P, wanted, now)
 
 return { H.gen, H.v, H.n, string.format('%d', H.sdl), H.next, log, now, have, attributes, intervals,
   table.concat(changed), table.concat(changed_attributes), table.concat(changed_intervals), lists,
-  #wanted > 0 and read_records(P, wanted, true) or {}, vocabulary, H.fingerprint }
+  #wanted > 0 and read_records(P, wanted, true) or {}, vocabulary, H.fingerprint, vectors }

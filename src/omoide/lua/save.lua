@@ -1,15 +1,17 @@
 -- save: write one record with all its index entries, replacing the one of the same id
 -- KEYS: head
 -- ARGV: plan (MessagePack map), footprint (from the id on), body (MessagePack map), operation id (8 bytes),
---   statistics of a new record (36 bytes, or empty for the model's prior)
+--   statistics of a new record (36 bytes, or empty for the model's prior), slot of its vector (whole, its digest, or empty)
 -- Returns: status, version, created, evicted, duplicate of | gen, v, row, next, n, sdl, log end, now, attributes, interval,
---   {row, terms} of each erased record, id of the version that ends where this one starts, {row, interval} of each whose end changed
+--   {row, terms} of each erased record, id of the version that ends where this one starts, {row, interval} of each whose end changed,
+--   slot (`1` as given, the one kept, or empty)
 -- Cost: O(distinct terms), O(64) for each edge that it brings, O(log N) for its place among versions; up to 16 due and 16
 --   surplus records erased
 -- Include: put records
 local plan, foot_bytes, body = cmsgpack.unpack(ARGV[1]), ARGV[2], ARGV[3]
 local foot = parts_of(foot_bytes, 1)
 plan.operation, plan.statistics = ARGV[4], ARGV[5] ~= '' and ARGV[5] or nil
+plan.slot, plan.vectors = ARGV[6] or '', plan.vectors or ''
 
 local function attributes_of(row) return call('GETRANGE', P.a, row * 32, row * 32 + 31) end
 local function number_of(row) return (unpack_bytes('<I4', attributes_of(row), 21)) end
@@ -77,13 +79,15 @@ local function found(Q, row, chain)
   enter(Q, chain, from, foot.id, till)
 end
 
--- What an update keeps: the statistics, the operations before and, unless it names a time, the time of the first save.
-local function carried(old, before)
+-- What an update keeps: the statistics, the vector of the same text, the operations before and, unless it names a time,
+-- the time of the first save.
+local function carried(H, old, before)
   if not old then return { version = plan.version or 1, earlier = '', old = false } end
   local operations = before.operation .. pack('<I2', before.evicted) .. before.earlier
   local _, confidence, _, _, _, _, version, time = unpack_bytes('<I2I2I4fI4I4I4i8', attributes_of(old))
   return { version = version + 1, confidence = confidence, time = time, statistics = call('HGET', P.c, old) or nil,
-    earlier = string.sub(operations, 1, MOST_EARLIER * 10), old = old, valid_from = plan.validity and start_of(P, old) or nil }
+    earlier = string.sub(operations, 1, MOST_EARLIER * 10), old = old, valid_from = plan.validity and start_of(P, old) or nil,
+    slot = slot_of(P, H, old) }
 end
 
 -- The version before, when it ends where this one starts
@@ -140,9 +144,10 @@ return atomically(function()
       if twin then found(S, tonumber(twin), chain) end
     end
   end
-  local carry = carried(old, before)
+  local carry = carried(H, old, before)
   if old and before.chain then leave(P, tonumber(old), before) end
   local row, attributes, interval, closed = put(P, H, plan, foot, foot_bytes, body, carry, now)
+  local slot = carry.written
   if old then
     move_edges(P, tonumber(old), row)
     local _, terms = erase(P, H, old)
@@ -168,5 +173,5 @@ return atomically(function()
   end
   close_both(P, H, S, G)
   return { 'stored', carry.version, old and 0 or 1, evicted, '', H.gen, H.v, row, H.next, H.n, H.sdl, log_end(P, H), now,
-    attributes, interval, erased, closed or '', mended_rows() }
+    attributes, interval, erased, closed or '', mended_rows(), slot ~= '' and slot == plan.slot and '1' or slot }
 end)

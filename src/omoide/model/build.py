@@ -10,11 +10,12 @@ from typing import Any
 from omoide.errors import ModelError
 from omoide.model.field import Field
 from omoide.model.meta import Options, Partition
-from omoide.model.schema import ModelSpec, ValidityIndex
+from omoide.model.schema import EmbeddingIndex, ModelSpec, ValidityIndex
 
 RESERVED = frozenset(
     {
         "action",
+        "again",
         "as_of",
         "assembler",
         "certify",
@@ -104,7 +105,7 @@ def build_spec(cls: type, meta: Options) -> ModelSpec:
         ModelError: the class cannot work.
     """
     fields = {name: field.adapted(meta.defaults) for name, field in gather_fields(cls).items()}
-    owners = {role: _only(cls, fields, role) for role in ("id", *_DESCRIBED, "graph")}
+    owners = {role: _only(cls, fields, role) for role in ("id", *_DESCRIBED, "graph", "embedding")}
     id_field = owners["id"]
     if id_field is None:
         raise ModelError(f"{cls.__name__} has no id", hint="add a field such as memory_id = AutoKeyField()")
@@ -139,6 +140,7 @@ def build_spec(cls: type, meta: Options) -> ModelSpec:
         fingerprint=_fingerprint(described, shape),
         **described,
         graph=owners["graph"],
+        embedding=_embedding(cls, fields.get(owners["embedding"] or ""), meta, roles["author"]),
         exact=exact,
         unique=meta.unique_together,
         **roles,
@@ -151,6 +153,12 @@ def build_spec(cls: type, meta: Options) -> ModelSpec:
         aliases=meta.aliases,
         mirror=meta.mirror,
     )
+
+
+def _embedding(
+    cls: type, field: Field[Any] | None, meta: Options, author: str | None
+) -> EmbeddingIndex | None:
+    return None if field is None else replace(field.describe(cls.__name__, meta.defaults), author=author)
 
 
 def _only(cls: type, fields: Mapping[str, Field[Any]], role: str) -> str | None:

@@ -19,8 +19,8 @@ class Draft:
 
     `values`: stored form by field name. `terms`: text term -> frequency. `length`: all text terms.
     `left_out`: distinct terms that are stored but not indexed. `exact`: (field, value) pairs.
-    `counters`: what a gate counts about a record that it lets through. `chain`: what the versions of its
-    semantic key have in common.
+    `passage`: the text to embed. `counters`: what a gate counts about a record that it lets through.
+    `chain`: what the versions of its semantic key have in common.
     """
 
     values: Mapping[str, Stored]
@@ -39,6 +39,7 @@ class Draft:
     asks: bool = False
     asking: bool = False
     suspect: bool = False
+    passage: str = ""
     counters: list[tuple[str, int]] = field(default_factory=list)
     valid_from_ms: Milliseconds | None = None
     valid_to_ms: Milliseconds | None = None

@@ -52,7 +52,9 @@ class Field(Generic[V]):
     scanned: ClassVar[bool] = False
     """It may hold words of a person, so the firewall reads it."""
     role: ClassVar[str] = ""
-    """What at most one field of a model does: `id`, `text`, `decay`, `certainty`, `validity`, `graph`."""
+    """What at most one field of a model does: `id`, `text`, `decay`, `certainty`, `validity`, `graph`,
+    `embedding`.
+    """
     numeric: ClassVar[bool] = False
     """Its values are finite numbers."""
     textual: ClassVar[bool] = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
 from omoide.model.mirror import PostgresMirror
@@ -67,6 +67,42 @@ class Certainty:
     cap: float = 20.0
 
 
+Provider: TypeAlias = Callable[[list[str]], Any]
+"""Texts -> array [n, dimensions] or rows of numbers, or something that is awaited for that."""
+
+MOST_EMBEDDED = 8_000
+"""Characters of a memory that are embedded."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingIndex:
+    """The vectors of a model: which fields feed them, and who makes them.
+
+    `provider_name` names what vectors of `provider` are. `author`: the field whose value goes before the
+    text. `timeout` (seconds) and `least` (cosine) apply to queries and shape nothing that is stored.
+    """
+
+    name: str
+    source: tuple[str, ...]
+    provider: Provider
+    provider_name: str
+    author: str | None = None
+    timeout: float = 5.0
+    least: float = -1.0
+
+    @property
+    def kind(self) -> str:
+        """What two vectors have to agree in to be compared."""
+        return f"{self.provider_name} of {'+'.join((self.author or '', *self.source))}"
+
+    def passage(self, values: Mapping[str, Any]) -> str:
+        """The text to embed: "author: text", of values or stored forms; "" for none."""
+        texts = (values.get(name) for name in self.source)
+        text = "\n".join(text for text in texts if text and isinstance(text, str)).strip()
+        author = values.get(self.author) if self.author else None
+        return (f"{author}: {text}" if text and author else text)[:MOST_EMBEDDED]
+
+
 @dataclass(frozen=True, slots=True)
 class ValidityIndex:
     """The valid time of a model: which fields say from when and until when, and what makes versions.
@@ -87,7 +123,7 @@ class ModelSpec:
     `partition_by` is empty when the model has one partition. `exact` names the fields that can be
     filtered by equality (tags, `index=True`, further keys, session, author). `fingerprint` covers
     all that shapes stored index entries: format, analyzer, sources, exact fields, uniqueness,
-    half-life, expiry, validity.
+    half-life, expiry, validity. Vectors have a name of their own (`EmbeddingIndex.kind`).
     """
 
     name: str
@@ -100,6 +136,7 @@ class ModelSpec:
     certainty: Certainty | None = None
     validity: ValidityIndex | None = None
     graph: str | None = None
+    embedding: EmbeddingIndex | None = None
     exact: tuple[str, ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
     importance: str | None = None

@@ -27,6 +27,7 @@ from omoide.errors import OmoideError, QueryError, StoreError
 from omoide.model.instance import Instance, id_of, scope_of, spec_of
 from omoide.ops import port
 from omoide.ops.changes import MISSING, adopt, changed, check_names
+from omoide.ops.embedding import with_vectors
 from omoide.ops.prepare import check_call, name_by_operation
 from omoide.ops.request import Batch as BatchRequest
 from omoide.ops.request import Erase, Observe, Write
@@ -209,7 +210,8 @@ class Batch:
                     call.undo()
 
     def _send(self) -> Plan[list[SaveOutcome | DeleteOutcome]]:
-        ready = [_prepared(call) for call in self._calls]
+        ready: list[Prepared | Erase] = [_prepared(call) for call in self._calls]
+        ready = yield from with_vectors(ready)
         writes = [_write(one) for one in ready]
         sent: list[Write] = [write for write in writes if write is not None]
         kept_out = [one for one in ready if isinstance(one, Prepared) and one.put is None]

@@ -141,6 +141,7 @@ def put_of(instance: Instance, scope: Scope, record_id: str, draft: Draft) -> Pu
         asking=draft.asking,
         suspect=draft.suspect,
         ttl_ms=None if ttl is None else round(ttl * 1_000),
+        passage=draft.passage,
         valid_from_ms=draft.valid_from_ms,
         valid_to_ms=draft.valid_to_ms,
         chain=draft.chain,

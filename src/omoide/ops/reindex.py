@@ -6,7 +6,8 @@
 
 Every record goes through its class again, so that a changed analyzer, a new index or a default for a
 new field takes hold; what the store itself knows of it (version, statistics, confidence, last touch,
-expiry, edges) stays. Gates are not asked again: what is stored stays stored.
+expiry, edges, the vector of a text that is the same) stays. Gates are not asked again: what is stored stays
+stored; but a text that the firewall blocks today is not given to a provider of vectors.
 
 The copy is a shadow beside the partition. Readers see the old indexes until the last step swaps them;
 a rebuild that was cut short is taken up where it stopped. Expired records are not copied, so they
@@ -24,6 +25,7 @@ from omoide.model.instance import Instance, add_entries, spec_of, stored_values
 from omoide.model.partition import scope_of_call
 from omoide.model.schema import Scope
 from omoide.ops import port
+from omoide.ops.embedding import blocked, embedded, held_already
 from omoide.ops.prepare import put_of
 from omoide.ops.request import (
     BeginReindex,
@@ -53,7 +55,8 @@ def reindex(model: type[Instance], *, progress: Progress | None = None, **partit
         QueryError: the partition is not named.
         FieldError: a stored value breaks a rule of its field as the class is now; nothing changed.
         StoreError: another process took this rebuild over, or gave it up.
-    Cost: two round trips per 256 records, and their bodies through this process.
+    Cost: two round trips per 256 records, and their bodies through this process; with an EmbeddingField
+        three, and a call of the provider for the texts that have no vector of its kind.
     """
     scope = scope_of_call(spec_of(model), partition, "reindex")
     return run(rebuild(model, scope, progress), port.current().store)
@@ -77,8 +80,11 @@ def rebuild(model: type[Instance], scope: Scope, progress: Progress | None = Non
     while True:
         page: PageReply = yield Page(scope, cursor, PAGE)
         if page.records:
-            puts = tuple(remade(model, scope, record) for record in page.records)
-            yield CopyRecords(scope, state.token, tuple(record.row for record in page.records), puts)
+            puts = [remade(model, scope, record) for record in page.records]
+            if scope.spec.embedding is not None:
+                puts = yield from embedded(puts, (yield from held_already(puts)))
+            rows = tuple(record.row for record in page.records)
+            yield CopyRecords(scope, state.token, rows, tuple(puts))
             copied += len(puts)
         if progress is not None:
             progress(copied, max(copied, state.total))
@@ -96,6 +102,8 @@ def remade(model: type[Instance], scope: Scope, record: Record) -> Put:
     instance = model.from_record(record)
     draft = Draft(stored_values(instance), suspect=_suspect(model, record))
     add_entries(instance, draft)
+    if draft.passage and blocked(model, draft.passage):
+        draft.passage = ""
     return put_of(instance, scope, record.id, draft)
 
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from omoide.core.arms.weights import RankWeights
 from omoide.core.explanation import Part
 from omoide.core.text.cues import PartialDate
-from omoide.model.schema import Scope
+from omoide.model.schema import EmbeddingIndex, Scope
 
 R = TypeVar("R", covariant=True)
 
@@ -110,6 +110,8 @@ class Put(Request["PutReply"]):
     With validity: `valid_from_ms` None is the time of the record, at the latest that of its first save;
     `valid_to_ms` None is no end of its own; records of one `chain` are versions of each other.
     `supersedes`: id of the version that has no end yet and gets one by this write, in the same step.
+    `passage`: the text to embed. `slot`: its vector as stored, or 8 bytes that stand for the text: then the
+    vector that is stored of it is kept.
     """
 
     scope: Scope
@@ -136,6 +138,8 @@ class Put(Request["PutReply"]):
     ttl_ms: int | None = None
     cap: int = 0
     kept: Kept | None = None
+    passage: str = ""
+    slot: bytes = b""
     valid_from_ms: int | None = None
     valid_to_ms: int | None = None
     chain: str | None = None
@@ -148,7 +152,8 @@ class PutReply:
     version to supersede `missing`, `closed` (it has an end), `other_key`.
 
     With validity: the record's own `interval` (None: no end) as it now is, and the version that was `closed`:
-    the one that ends where this one starts, and did not before.
+    the one that ends where this one starts, and did not before. `embedded`: the record has the vector of
+    its text.
     """
 
     status: str
@@ -160,6 +165,7 @@ class PutReply:
     mirrored: bool = True
     closed: str | None = None
     interval: tuple[int, int | None] | None = None
+    embedded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,10 +303,12 @@ class Search(Request["SearchReply"]):
     `terms`: query term -> weight, at most 64. `explain` asks for the parts of each score. `names`: words
     of the query that may name an author. `dates`: (year, month, day), None for what was not said. `cues`
     it asks for, as in `core.text.cues`. `ranking`: weights of the arms, None for the model's. `about`: an
-    id of which to tell why it does not come.
+    id of which to tell why it does not come. `vector`: float32[dimensions] of length 1 of what the query
+    means, or None.
 
     Cost: one round trip, two where nothing is cached; one more for a word that no memory has when the words
-    of the partition are not known (a page of 10,000 a round trip), and one more with `about`.
+    of the partition are not known (a page of 10,000 a round trip), and one more with `about`. Vectors
+    beyond the first MiB that are not cached take two more.
     """
 
     scope: Scope
@@ -313,6 +321,7 @@ class Search(Request["SearchReply"]):
     cues: int = 0
     ranking: RankWeights | None = None
     about: str | None = None
+    vector: Any = None
 
 
 @dataclass(slots=True)
@@ -353,7 +362,8 @@ class SearchReply:
     """Best first. `reader` is `client` or `server`; `round_trips` what it took; `live` all records.
 
     `skipped` names arms that would have cost too much. `stand_ins`: word that no memory has -> the similar
-    ones searched instead. `about`: of the record asked about.
+    ones searched instead. `about`: of the record asked about. `without_meaning`: why a search with a vector
+    was answered by words alone, "" when it was not. `unembedded`: live records without a vector.
     """
 
     hits: tuple[Hit, ...]
@@ -363,6 +373,8 @@ class SearchReply:
     skipped: tuple[str, ...] = ()
     stand_ins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     about: Absence | None = None
+    without_meaning: str = ""
+    unembedded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,6 +469,69 @@ class ReadTurn(Request["tuple[Record, ...] | None"]):
 
     scope: Scope
     turn: str
+
+
+# ---- vectors -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Embed(Request[Any]):
+    """float32[texts, dimensions], each of length 1: what the provider of a model makes of some texts.
+
+    The store's driver answers it by calling the provider; an async one is awaited, any other one called
+    in a thread. `query`: it is the text of a recall, and bounded by the timeout of the index; a deadline in
+    force leaves any call half of what remains.
+
+    Raises EmbeddingError in the plan.
+    """
+
+    index: EmbeddingIndex
+    texts: tuple[str, ...]
+    query: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Digests(Request["tuple[bytes, ...]"]):
+    """Of which text the vector of each record is: 8 bytes, empty where there is none of the model's kind."""
+
+    scope: Scope
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unembedded(Request["UnembeddedReply"]):
+    """The next `size` live records in storage order that have no vector of the model's kind.
+
+    A cursor of rows that were renumbered begins anew.
+    """
+
+    scope: Scope
+    cursor: str = ""
+    size: int = 64
+
+
+@dataclass(frozen=True, slots=True)
+class UnembeddedReply:
+    """`gen` names the row numbers, empty for no partition; `looked`: live records passed."""
+
+    records: tuple[Record, ...]
+    cursor: str
+    gen: str
+    looked: int
+
+
+@dataclass(frozen=True, slots=True)
+class PutVectors(Request["tuple[bool, ...] | None"]):
+    """Store vectors of rows of a numbering; True where it was taken, None when the rows were renumbered.
+
+    Vectors of another `kind` in the partition are dropped first.
+    """
+
+    scope: Scope
+    kind: str
+    gen: str
+    rows: tuple[int, ...]
+    slots: tuple[bytes, ...]
 
 
 # ---- graph ---------------------------------------------------------------------------------------

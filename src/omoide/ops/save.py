@@ -18,6 +18,7 @@ from omoide.errors import ConflictError, NotFoundError, PolicyError, StoreError
 from omoide.model.instance import Instance, id_of, loaded_state, scope_of, spec_of
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops.changes import adopt, changed
+from omoide.ops.embedding import with_vectors
 from omoide.ops.prepare import Prepared, check_call, prepare
 from omoide.ops.request import Batch, Get, Observe, Put, PutReply, Record, Write
 from omoide.ops.run import Plan
@@ -59,6 +60,9 @@ class SaveOutcome:
             5 operations of a record, for as long as the record is there.
         error: What stopped this write, when a group of writes was sent.
         closed: Id of the version that ends where this one starts, and did not before.
+        embedded: Of a model with an EmbeddingField: whether the record has the vector of its text. False: the
+            provider failed, or the partition has those of another one; `omoide embed` makes up for it. None
+            where there is no text, or it is not known.
     """
 
     stored: bool
@@ -73,6 +77,7 @@ class SaveOutcome:
     error: StoreError | None = None
     mirrored: bool = True
     closed: str | None = None
+    embedded: bool | None = None
 
     def __bool__(self) -> bool:
         return self.stored
@@ -85,20 +90,23 @@ def save(
     operation_id: str | None = None,
     expect_version: int | None = None,
     supersedes: str | None = None,
+    known: dict[str, bytes] | None = None,
 ) -> Plan[SaveOutcome]:
-    """Write one record: one round trip.
+    """Write one record: one round trip. `known`: vectors of texts, see `with_vectors`.
 
     Raises:
         ConflictError: `expect_version` is not the version stored, or there is nothing to supersede; nothing
             changed.
     """
-    prepared = prepare(
+    ready = prepare(
         instance,
         mode=mode,
         operation_id=operation_id,
         expect_version=expect_version,
         supersedes=supersedes,
     )
+    prepared: Prepared
+    (prepared,) = yield from with_vectors([ready], known)
     if prepared.put is None:
         yield from count_refusals([prepared])
         return refused(prepared)
@@ -138,7 +146,8 @@ def save_many(instances: Iterable[Instance]) -> Plan[list[SaveOutcome]]:
 
 
 def send(prepared: Sequence[Prepared]) -> Plan[list[SaveOutcome]]:
-    """Send prepared records as one batch, what gates count included."""
+    """Send prepared records as one batch, with their vectors, and what gates count."""
+    prepared = yield from with_vectors(prepared)
     writes: list[Write] = [one.put for one in prepared if one.put is not None]
     counters = gate_counters(prepared)
     if not writes:
@@ -187,7 +196,7 @@ def update(
     operation_id = operation_id or uuid4().hex
     draft = changed(instance, changes)
     scope, record_id = scope_of(instance), id_of(instance)
-    known = instance._omoide.stored
+    known, vectors = instance._omoide.stored, dict[str, bytes]()
     for _ in range(MOST_RACES):
         if not known:
             record: Record | None = yield from _fetch(scope, record_id, settled=True)
@@ -197,7 +206,7 @@ def update(
         version = draft._omoide.version
         try:
             outcome: SaveOutcome = yield from save(
-                draft, mode="update", operation_id=operation_id, expect_version=version
+                draft, mode="update", operation_id=operation_id, expect_version=version, known=vectors
             )
         except ConflictError:
             _log.debug("%s: another writer came first; the update is applied anew", scope.spec.name)
@@ -252,7 +261,13 @@ def settle(prepared: Prepared, reply: PutReply | StoreError) -> SaveOutcome:
         repeated=reply.repeated,
         mirrored=reply.mirrored,
         closed=reply.closed,
+        embedded=_embedded(prepared, reply),
     )
+
+
+def _embedded(prepared: Prepared, reply: PutReply) -> bool | None:
+    unknown = prepared.put is None or not prepared.put.passage or reply.repeated
+    return None if unknown else reply.embedded
 
 
 def version_conflict(spec: ModelSpec) -> ConflictError:

@@ -1,7 +1,7 @@
 """Plans of recall: prepare a query, rank a partition, note what was delivered.
 
-    text ──first characters──▶ screened by the firewall ──▶ terms ──▶ Search | Top | Find
-                                                                          │
+    text ──first characters──▶ screened by the firewall ──▶ terms ───────────▶ Search | Top | Find
+                                                   └──▶ Embed ──▶ vector ──▶   │
                                      what went into the prompt ──▶ Deliver
 
 Screening comes before analysis, so that nothing of a credential leaves the process, as a term or
@@ -13,12 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import TYPE_CHECKING
 
-from omoide.core.arms.weights import RankWeights
+from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
 from omoide.core.text.cues import PartialDate
 from omoide.errors import QueryError
 from omoide.model.schema import ModelSpec, Scope
+from omoide.ops.embedding import vector_of
 from omoide.ops.request import (
     Absence,
     Deliver,
@@ -48,11 +50,13 @@ ORDERS = (RECENT, IMPORTANT, RELEVANT)
 class Question:
     """A screened query.
 
-    `names`: its words that may name an author. `dates` it names. `cues` it asks for, see `core.text.cues`.
-    `cut`, `terms_cut`, `dates_cut`: characters, terms and dates left out. `redacted`: spans removed.
+    `text`: as far as it counts, without what the firewall removed. `names`: its words that may name an
+    author. `dates` it names. `cues` it asks for, see `core.text.cues`. `cut`, `terms_cut`, `dates_cut`:
+    characters, terms and dates left out. `redacted`: spans removed.
     """
 
     terms: tuple[str, ...] = ()
+    text: str = ""
     redacted: int = 0
     cut: int = 0
     terms_cut: int = 0
@@ -64,7 +68,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Best first. `live` is None when the store was not asked for it; `fallback` names the one used."""
+    """Best first. `live` is None when the store was not asked for it; `fallback` names the one used.
+
+    `without_meaning`: why a hybrid recall went by words alone, "" when it did not.
+    """
 
     hits: tuple[Hit, ...] = ()
     reader: str | None = None
@@ -74,6 +81,9 @@ class Ranking:
     fallback: str | None = None
     stand_ins: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     about: Absence | None = None
+    without_meaning: str = ""
+    unembedded: int = 0
+    embed_ms: float | None = None
 
 
 def screen(
@@ -96,6 +106,7 @@ def screen(
     terms = spec.text.analyzer.query_terms(text) if spec.text is not None else []
     question = Question(
         terms=tuple(terms[:max_terms]),
+        text=text,
         redacted=redaction[1],
         cut=max(0, len(query) - max_chars),
         terms_cut=max(0, len(terms) - max_terms),
@@ -149,15 +160,23 @@ def rank(
     fallback: str | None,
     ranking: RankWeights | None = None,
     about: str | None = None,
+    hybrid: bool = False,
 ) -> Plan[Ranking]:
     """Rank a partition by a question; fill an empty answer only when asked to.
 
     `ranking`: weights of the arms, None for the model's. `about`: an id to tell of why it does not come.
+    `hybrid`: by what the query means as well; a provider that fails leaves its words.
 
-    Cost: 0 round trips without terms, else 1 or 2, and 1 for a fallback.
+    Cost: 0 round trips without terms, else 1 or 2, and 1 for a fallback; a hybrid one
+    calls the provider once.
     """
-    found = Ranking()
-    if question.terms:
+    found, vector, lacking, took = Ranking(), None, "", None
+    if hybrid and meant(scope.spec, ranking):
+        started = perf_counter()
+        vector, lacking = yield from vector_of(scope.spec, question.text)
+        took = round((perf_counter() - started) * 1000, 3)
+        found = replace(found, without_meaning=lacking, embed_ms=took)
+    if question.terms or vector is not None:
         weights = dict.fromkeys(question.terms, 1.0)
         reply: SearchReply = yield Search(
             scope,
@@ -170,6 +189,7 @@ def rank(
             question.cues,
             ranking,
             about,
+            vector,
         )
         found = Ranking(
             reply.hits,
@@ -179,6 +199,9 @@ def rank(
             reply.skipped,
             stand_ins=reply.stand_ins,
             about=reply.about,
+            without_meaning=lacking or reply.without_meaning,
+            unembedded=reply.unembedded,
+            embed_ms=took,
         )
     if found.hits or fallback is None:
         return found
@@ -186,6 +209,12 @@ def rank(
     hits = tuple(Hit(record, 0.0, 0.0) for record in records)
     used = fallback if hits else None
     return replace(found, hits=hits, round_trips=found.round_trips + 1, fallback=used)
+
+
+def meant(spec: ModelSpec, ranking: RankWeights | None) -> bool:
+    """Whether what a query means has a share of a score at all."""
+    weights = ranking or (DEFAULT_WEIGHTS if spec.text is None else spec.text.ranking)
+    return spec.embedding is not None and weights.meaning > 0
 
 
 def rank_without_query(scope: Scope, order: str, *, limit: int, match: Match, explain: bool) -> Plan[Ranking]:

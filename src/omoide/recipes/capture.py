@@ -23,6 +23,7 @@ from omoide.errors import CorruptRecordError, FieldError, OmoideError, StoreErro
 from omoide.model.defaults import Defaults
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import turn
+from omoide.ops.embedding import with_vectors
 from omoide.ops.request import Batch, Observe, Put, Record
 from omoide.ops.run import Plan
 from omoide.ops.save import Prepared, SaveOutcome, prepare, raise_if_nothing_went, settle
@@ -169,11 +170,12 @@ def write(
         StoreError: no memory at all could be written.
     Cost: 1 round trip per 256 memories.
     """
+    found = yield from with_vectors(found)
     puts = [one.put for one in found if isinstance(one, Prepared) and one.put is not None]
     counters: Counter[str] = Counter()
     for one in found:
-        if isinstance(one, Prepared) and one.refusal is not None:
-            counters.update(dict(one.refusal.counters))
+        if isinstance(one, Prepared):
+            counters.update(dict(one.counters))
     writes: list[Put | Observe] = list(puts)
     if echoed or counters:
         evidence = turn.corroboration(echoed, defaults)

@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from omoide.apps.cli.output import give
-from omoide.apps.cli.target import DEFAULT_MODEL, Narrowing, model_at, named, opened, partition_of
+from omoide.apps.cli.target import (
+    DEFAULT_MODEL,
+    Narrowing,
+    model_at,
+    named,
+    opened,
+    partition_of,
+    reader_for,
+)
 from omoide.errors import QueryError
 
 app = typer.Typer(
@@ -197,6 +205,31 @@ def reindex(
 
 
 @app.command()
+def embed(
+    model: Annotated[str, typer.Argument(metavar="MODULE:CLASS", help="A model with an EmbeddingField.")],
+    missing: Annotated[
+        bool, typer.Option("--missing/--all", help="Those without a vector, or all of them anew.")
+    ] = True,
+    agent: Agent = None,
+    partition: Partition = None,
+    url: Url = None,
+    namespace: Namespace = None,
+    as_json: AsJson = False,
+) -> int:
+    """Make the vectors that memories lack, of all partitions of the model or of one.
+
+    They lack one when the provider failed, was changed, or came later. What was cut short is taken up.
+    Exit code 1 when some could not be embedded.
+    """
+    from omoide.apps.cli.embed import embed as run
+
+    kind = model_at(model)
+    where = partition_of(kind, agent, partition or ()) if agent is not None or partition else {}
+    with opened(url, namespace):
+        return give(run(kind, where, again=not missing), as_json=as_json)
+
+
+@app.command()
 def prune(
     model: ModelName = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count them and erase nothing.")] = False,
@@ -314,7 +347,7 @@ def recall(
 
     kind = model_at(model)
     where = partition_of(kind, agent, partition or ())
-    with opened(url, namespace):
+    with opened(url, namespace, reader=reader_for(kind)):
         answer = memories.recall(
             kind,
             query,

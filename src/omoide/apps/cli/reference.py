@@ -26,6 +26,7 @@ _TWINS = {
     "rebuild": "omoide.rebuild",
     "mirror": "omoide.Connection.projector",
     "reindex": "omoide.reindex",
+    "embed": "omoide.embed",
     "prune": "omoide.prune",
     "maintain": "omoide.recipes.maintain",
     "scan": "omoide.scan_memories",

@@ -46,6 +46,13 @@ def opened(
         yield connection
 
 
+def reader_for(model: type[Model]) -> str:
+    """Who ranks for one recall: the server, or the client where vectors are compared."""
+    from omoide.model.instance import spec_of
+
+    return "server" if spec_of(model).embedding is None else "client"
+
+
 def model_at(path: str) -> type[Model]:
     """The model class of an import path `module:Class`, looked for in the working folder as well.
 

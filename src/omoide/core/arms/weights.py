@@ -38,6 +38,8 @@ class RankWeights:
         cue: Factor for memories that tell a time, place or number the query asks for, 1..16; 1 is off.
         importance, confidence: How far the lowest value lowers a score, in [0, 1).
         graph: Share of a best memory's score for what was put to use together with it, 0..1; 0 is off.
+        meaning: Share of a score that is what a memory means and not its words, in [0, 1); 0 is off.
+        meaning_near, meaning_far: Share of its cosine that a neighbour one, two places away adds.
         back_off: Whether words that no memory holds are stood in for by similar ones.
     """
 
@@ -53,6 +55,9 @@ class RankWeights:
     confidence: float = 0.2
     graph: float = 0.5
     back_off: bool = True
+    meaning: float = 0.35
+    meaning_near: float = 0.3
+    meaning_far: float = 0.15
 
     def __post_init__(self) -> None:
         shares = (self.near, self.far, self.importance, self.confidence, self.graph)
@@ -63,6 +68,11 @@ class RankWeights:
             raise ModelError("RankWeights.answer is at least near and at most 2")
         if not (isfinite(self.asking) and 0 < self.asking <= 1):
             raise ModelError("RankWeights.asking is above 0 and at most 1")
+        meant = (self.meaning, self.meaning_near, self.meaning_far)
+        if not all(isfinite(share) and 0 <= share <= 1 for share in meant) or self.meaning == 1:
+            raise ModelError(
+                "RankWeights.meaning, meaning_near and meaning_far are shares of 1, meaning below 1"
+            )
         if self.importance == 1 or self.confidence == 1:
             raise ModelError("RankWeights.importance and confidence must be below 1")
         if not all(isfinite(factor) and 1 <= factor <= 17 for factor in factors):
@@ -93,6 +103,7 @@ class RankWeights:
                 self.answer > self.near,
             ),
             Arm("asking", self.asking, "it asks more than it tells", self.asking != 1),
+            Arm("meaning", self.meaning, "how near it is to what the query means", self.meaning != 0),
             Arm("author", self.author, "the query names its author, and no other", self.author != 1),
             Arm("date", self.date, "it is of a date that the query names", self.date != 0),
             Arm(

@@ -1,5 +1,5 @@
 -- erase: the one routine that takes a record out, with all its traces
--- Include: journal partition footprint postings graph versions
+-- Include: journal partition footprint postings graph versions vectors
 
 local function footprint_of(Q, row) return parse_footprint(call('HGET', Q.f, row)) end
 
@@ -51,6 +51,7 @@ local function erase(Q, H, row, seal)
   local length = unpack_bytes('<I4', call('GETRANGE', Q.a, row * 32 + 4, row * 32 + 7))
   setrange(Q.a, row * 32, '\1' .. string.rep('\0', 31))
   if call('STRLEN', Q.w) > row * 24 then setrange(Q.w, row * 24, string.rep('\0', 24)) end
+  clear_slot(Q, H, row)
   tell(Q, row)
   H.n, H.dead, H.sdl = H.n - 1, H.dead + 1, H.sdl - length
   return foot.id, foot.terms

@@ -1,6 +1,12 @@
 -- head: open a partition for writing, and close it again
 -- Include: journal partition
 
+-- A name for the row numbers that follow
+local function new_gen()
+  local t = call('TIME')
+  return string.format('%d.%06d', t[1], t[2])
+end
+
 -- `shape` carries format, fingerprint and decay rate. A partition that is not there gets a head in memory; nothing
 -- is written before `close`.
 local function open(Q, shape)
@@ -10,11 +16,10 @@ local function open(Q, shape)
     return H
   end
   if call('EXISTS', Q.a, Q.m, Q.r) > 0 then error('CORRUPT the head of the partition is missing', 0) end
-  local t = call('TIME')
   H = {
     format = shape.format, fingerprint = shape.fingerprint, next = 1, n = 0, sdl = 0, dead = 0,
-    gen = string.format('%d.%06d', t[1], t[2]), v = 0, x0 = 0, ordinals = 0, shadow = '', lease = 0, ['until'] = 0,
-    rate = shape.rate or 0, peak = 0, seq = 0,
+    gen = new_gen(), v = 0, x0 = 0, ordinals = 0, shadow = '', lease = 0, ['until'] = 0,
+    rate = shape.rate or 0, peak = 0, seq = 0, vectors = '', stride = 0,
   }
   return H
 end
@@ -26,7 +31,7 @@ local function require_shape(H, shape)
 end
 
 -- The keys of records and indexes; turns (i) have an expiry of their own, counters (n) stand alone.
-local RECORD_LETTERS = { 'h', 't', 's', 'a', 'w', 'x', 'r', 'm', 'f', 'd', 'e', 'q', 'c', 'g', 'k', 'v', 'o' }
+local RECORD_LETTERS = { 'h', 't', 's', 'a', 'w', 'x', 'r', 'm', 'f', 'd', 'e', 'q', 'c', 'g', 'k', 'v', 'o', 'z' }
 local LETTERS = { 'i', 'n', unpack(RECORD_LETTERS) }
 
 local function close(Q, H)

@@ -125,6 +125,15 @@ local function set(key, value)
   call('SET', key, value, 'KEEPTTL')
 end
 
+-- A column of `bytes` a row grows by a 64th, up to 1 MiB: left alone, the server doubles a string that grows. What is
+-- beyond the last row is zeros.
+local function make_room(key, row, bytes)
+  local length = call('STRLEN', key)
+  if row * bytes < length then return end
+  local wanted = (row + 1 + math.floor(row / 64)) * bytes
+  if wanted < 1048576 then set(key, call('GETRANGE', key, 0, -1) .. string.rep('\0', wanted - length)) end
+end
+
 local function del(key)
   local old = call('GET', key)
   if old then

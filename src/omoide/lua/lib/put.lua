@@ -11,15 +11,6 @@ local function decay_order(rate, base, touched)
   return NEVER + touched
 end
 
--- The attribute column grows by a 64th, up to 1 MiB: left alone, the server doubles a string that grows. What is
--- beyond the last row is zeros.
-local function make_room(key, row)
-  local length = call('STRLEN', key)
-  if row * 32 < length then return end
-  local wanted = row * 32 + 32 + math.floor(row / 64) * 32
-  if wanted < 1048576 then set(key, call('GETRANGE', key, 0, -1) .. string.rep('\0', wanted - length)) end
-end
-
 -- What says nothing of a start is valid from the time of the record, at the latest from when it was stored.
 local function started(time, latest) return time and math.min(time, latest) or latest end
 
@@ -33,7 +24,7 @@ local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   H.peak = math.max(H.peak, plan.importance)
   local attributes = pack('<I2I2I4fI4I4I4i8', plan.flags, carry.confidence or plan.confidence, plan.length, plan.importance,
     take_ordinal(Q, H, foot.session), take_ordinal(Q, H, foot.author), carry.version, plan.time or carry.time or now)
-  make_room(Q.a, row)
+  make_room(Q.a, row, 32)
   setrange(Q.a, row * 32, attributes)
   hset(Q.m, foot.id, row, carry.old)
   hset(Q.r, row, body, false)
@@ -47,6 +38,7 @@ local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   name_entities(Q, row, foot.entities, not (carry.copied or plan.edges))
   local expires = carry.expires or plan.expires or (plan.ttl and now + plan.ttl)
   if expires then zadd(Q.e, string.format('%.17g', expires), row, false) end
+  carry.written = put_slot(Q, H, row, plan.vectors, chosen_slot(plan, carry))
   if not plan.interval then return row, attributes, '' end
   local from, till, closed = 0, 0, nil
   if plan.validity then

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from omoide.ops import port
 from omoide.ops import request as ask
 from omoide.ops.request import Request
+from omoide.stores import embedding
 from omoide.stores.redis.awire import AsyncWire
 from omoide.stores.redis.listing import list_keys
 from omoide.stores.redis.persisted import persistence, rewriting
@@ -27,6 +28,9 @@ class AsyncRedisStore:
 
     async def execute(self, request: Request[R]) -> R:
         """Answer a request. Raises: StoreError and what the request names."""
+        if isinstance(request, ask.Embed):
+            made: R = await embedding.aembed(request)
+            return made
         if isinstance(request, ask.Partitions):
             keys = await self._list(self.binding.patterns(request.model))
             described: Any = await self._drive(self.binding.describe(keys, request.model))

@@ -30,7 +30,7 @@ K = TypeVar("K")
 
 HASHES = "htsrmfqcgkni"
 SORTED_SETS = "devo"
-STRINGS = "awx"
+STRINGS = "awxz"
 PIECE = 1_048_576
 _FEWEST, _MOST = 16, 500
 """Entries of a hash in one piece: few of an unknown size at first."""
@@ -292,6 +292,7 @@ def _compare_columns(found: _Findings, rows: set[int], held: dict[str, Any]) -> 
     found.note("records without a place in the decay order", len(rows - order))
     found.note("expiries without a record", len(found.rows(held["e"]) - rows))
     found.note("half a change in the change log", int(len(held["x"]) % 4 > 0))
+    _compare_vectors(found, rows, held["z"], head)
     found.note("half a row of intervals", int(len(held["w"]) % INTERVAL_BYTES > 0))
     if not head:
         found.note("missing heads", int(bool(rows)))
@@ -304,6 +305,19 @@ def _compare_columns(found: _Findings, rows: set[int], held: dict[str, Any]) -> 
     found.note("wrong number of live records", int(numbers[b"n"] is not None and numbers[b"n"] != len(rows)))
     found.note("wrong sum of lengths", int(numbers[b"sdl"] is not None and numbers[b"sdl"] != lengths))
     found.note("wrong number of rows", int(following > 1 and following * ATTRIBUTE_BYTES > len(column)))
+
+
+def _compare_vectors(found: _Findings, rows: set[int], column: bytes, head: Mapping[bytes, bytes]) -> None:
+    """Only records have a vector. That one has none is no divergence: its provider may have failed."""
+    stride = found.read("head values that cannot be read", int, head.get(b"stride", 0)) or 0
+    if not stride:
+        found.note("vectors of no kind", int(len(column) > 0))
+        return
+    found.note("half a vector", int(len(column) % stride > 0))
+    nothing = bytes(stride)
+    there = range(1, len(column) // stride)
+    stray = [row for row in there if row not in rows and column[row * stride : (row + 1) * stride] != nothing]
+    found.note("vectors without a record", len(stray))
 
 
 def _compare_postings(

@@ -35,6 +35,7 @@ from omoide.core.arms.sessions import Links, Sessions
 from omoide.core.columns import DEAD, Columns
 from omoide.core.postings import decode
 from omoide.core.text.vocabulary import Vocabulary
+from omoide.core.vectors import Vectors
 from omoide.stores.redis.linked import HeldEdges
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class Written:
     terms: Sequence[str]
     codes: Sequence[int]
     mended: tuple[Mended, ...] = ()
+    slot: bytes = b""
 
 
 class Partition:
@@ -188,6 +190,9 @@ class Partition:
         self.everyone = Witnesses()
         self.vocabulary: Known | None = None
         self.edges = HeldEdges()
+        self.vectors: Vectors | None = None
+        self.kind = ""
+        self.without_meaning = ""
 
     @property
     def columns(self) -> Columns:
@@ -207,7 +212,8 @@ class Partition:
         words = 0 if self.vocabulary is None else len(self.vocabulary.words) * _WORD_BYTES
         lists = self.postings_held * _POSTING_BYTES + len(self.terms) * _TERM_BYTES
         columns = 0 if self._columns is None else self._columns.nbytes
-        return _PARTITION_BYTES + columns + lists + sessions + words
+        vectors = 0 if self.vectors is None else self.vectors.nbytes
+        return _PARTITION_BYTES + columns + lists + sessions + words + vectors
 
     def held(self, term: str) -> Postings | None:
         """The list of a term: known, or known to be empty; None when nothing is known of it."""
@@ -230,6 +236,32 @@ class Partition:
         """The row up to which the list of a term is known."""
         held = self.terms.get(term)
         return self.known_since if held is None else held.since
+
+    def knows_meaning(self, kind: str, stride: int) -> bool:
+        """Whether all vectors of this kind are held, or it is known why there are none to be had."""
+        if self.v == 0 or self.kind != kind:
+            return False
+        held = self.vectors
+        return bool(self.without_meaning) or (
+            held is not None and held.stride == stride and held.next == self.columns.next
+        )
+
+    def embedded(
+        self, v: int, n: int, sdl: int, log: int, rows: Sequence[int], slots: Sequence[bytes], kind: str
+    ) -> None:
+        """Add vectors that this process stored, when nothing else was written since `v`."""
+        if v != self.v + 1:
+            return
+        self.v, self.n, self.sdl, self.log = v, n, sdl, log
+        if self.vectors is None or self.kind != kind:
+            self.forget_meaning()
+            return
+        near = [place for place, row in enumerate(rows) if row < self.vectors.next]
+        self.vectors.put([rows[place] for place in near], b"".join(slots[place] for place in near))
+
+    def forget_meaning(self) -> None:
+        """Let vectors be read anew."""
+        self.vectors, self.kind, self.without_meaning = None, "", ""
 
     def links(self, now_ms: int, valid_ms: int | None) -> tuple[Links | None, frozenset[int]]:
         """Who stands beside whom in the sessions, and the rows whose ids are wanted to be certain of it."""
@@ -306,7 +338,11 @@ class Partition:
             if write.erased:
                 self.vocabulary = None
             return
+        if self.without_meaning:
+            self.forget_meaning()
         self.columns.extend(write.attributes, write.interval)
+        if self.vectors is not None and len(write.slot) in (0, self.vectors.stride):
+            self.vectors.extend(write.row, write.row + 1, write.slot)
         vocabulary_known = self.known_since > 0 and self.known_as_of >= self.floor
         known = self.vocabulary
         words = (
@@ -345,6 +381,8 @@ class Partition:
         if gen != self.gen or v != self.v + 1 or any(row >= self.columns.next for row, _ in (*gone, *mended)):
             self.vocabulary = None
             return
+        if self.without_meaning:
+            self.forget_meaning()
         self._take_out(gone)
         self._mend(mended)
         self.v, self.n, self.sdl, self.log = v, n, sdl, log

@@ -90,6 +90,11 @@ def shape(spec: ModelSpec) -> dict[str, str]:
     return {"format": FORMAT, "fingerprint": spec.fingerprint}
 
 
+def kind(spec: ModelSpec) -> str:
+    """What the vectors of a model are of; "" for a model without."""
+    return "" if spec.embedding is None else spec.embedding.kind
+
+
 def rate(spec: ModelSpec) -> float | None:
     """Decay per second, None for a model without decay."""
     return None if spec.decay is None else spec.decay.rate
@@ -200,6 +205,7 @@ def encode_put(put: Put) -> tuple[dict[str, Any], bytes, bytes, list[str]]:
         "ttl": put.ttl_ms,
         "interval": spec.ttl is not None or spec.validity is not None,
         "cap": put.cap,
+        "vectors": kind(spec),
     }
     if put.kept is not None:
         plan.update(_state(put.kept))

@@ -24,6 +24,7 @@ from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import decode_records, pack_plan
 from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.filters import allowed_rows, instant_of, must, ranges_of
+from omoide.stores.redis.meaning import Wanted, ask_for, missing_slots, take, take_slots
 from omoide.stores.redis.recall import Recall
 from omoide.stores.redis.rows import read_rows
 from omoide.stores.redis.translate import reply_error
@@ -160,9 +161,11 @@ class Reader:
 
     # ---- fetch and apply
 
-    def plan(self, partition: Partition, names: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:
-        """What to ask `fetch` for: what the cache lacks of these lists, and the records of `rows`."""
-        return _fetch_plan(partition, names, rows)
+    def plan(
+        self, partition: Partition, names: Sequence[str], rows: Sequence[int], want: Wanted | None = None
+    ) -> dict[str, Any]:
+        """What to ask `fetch` for: what the cache lacks of lists and vectors, and the records of `rows`."""
+        return _fetch_plan(partition, names, rows, want)
 
     def now(self, partition: Partition) -> int:
         """The server's clock, as far as this process knows it."""
@@ -223,10 +226,10 @@ class Reader:
             fetched = _apply(partition, scope, names, plan, reply)
             fetched.trips = trips
             _extend(partition, ahead, replies[1:], reply[4])
-            missing = _missing_pieces(partition, reply)
+            missing = _missing_pieces(partition, head, reply)
         if missing:
-            yield from self._read_pieces(head, scope, missing)
-            fetched.complete = False
+            yield from self._read_pieces(head, missing)
+            fetched.complete, fetched.trips = False, trips + 1
         return fetched
 
     def _may_be_steady(self, head: bytes, plan: dict[str, Any]) -> bool:
@@ -276,13 +279,14 @@ class Reader:
         if len(found) == len(rows):
             partition.sessions.learn(dict(zip(rows, found, strict=True)))
 
-    def _read_pieces(self, head: bytes, scope: Scope, pieces: list[tuple[int, int]]) -> Handler[None]:
-        """The rest of a long attribute column, 1 MiB a command, all in one round trip."""
-        calls = [Call("column", head, (first, last)) for first, last in pieces]
+    def _read_pieces(self, head: bytes, calls: list[Call]) -> Handler[None]:
+        """The rest of long attribute columns and of vectors, 1 MiB a command, all in one round trip."""
         replies = yield from send(calls)
         with self.cache.lock:
             partition = self.cache.open(head)
-            _extend(partition, pieces, replies, pieces[-1][1] + 1)
+            for call, reply in zip(calls, replies, strict=True):
+                if not isinstance(reply, list) or not _take_piece(partition, call, reply):
+                    return
 
 
 def _forbidden(reply: Any) -> bool:
@@ -312,6 +316,16 @@ def _chosen(
     )
 
 
+def _take_piece(partition: Partition, call: Call, reply: list[Any]) -> bool:
+    """Add one piece; False when it does not go on where the cache ends."""
+    if call.verb == "slots":
+        return take_slots(partition, call, reply)
+    if reply[0] != partition.gen or partition.columns.next != call.args[0]:
+        return False
+    partition.columns.extend(reply[1], reply[2])
+    return True
+
+
 def warn_about_shape(head: bytes, scope: Scope, fingerprint: bytes) -> None:
     """Once per partition and process: the index was built for another shape of the model."""
     if fingerprint and fingerprint.decode() != scope.spec.fingerprint and head not in _warned:
@@ -328,10 +342,13 @@ def _now(partition: Partition) -> int:
     return int(time.time() * 1000) + partition.clock_offset
 
 
-def _fetch_plan(partition: Partition, names: Sequence[str], rows: Sequence[int]) -> dict[str, Any]:
+def _fetch_plan(
+    partition: Partition, names: Sequence[str], rows: Sequence[int], want: Wanted | None
+) -> dict[str, Any]:
+    known = partition.current(names) and (want is None or partition.knows_meaning(*want))
     return {
         "gen": partition.gen.decode(),
-        "v": partition.v if partition.current(names) else 0,
+        "v": partition.v if known else 0,
         "have": partition.columns.next,
         "log": partition.log,
         "terms": list(names),
@@ -339,6 +356,7 @@ def _fetch_plan(partition: Partition, names: Sequence[str], rows: Sequence[int])
         "rows": list(rows),
         "whole": partition.known_since == 0 and len(partition.terms) <= MOST_WHOLE,
         "timed": partition.columns.has_intervals,
+        **ask_for(partition, want),
     }
 
 
@@ -373,6 +391,8 @@ def _apply(
         fetched.complete = False
     else:
         fetched.changed = v != partition.v or plan["v"] == 0
+        if reply[17] or v != partition.v:
+            take(partition, plan, reply[17])
         _apply_columns(partition, first, reply)
         if v != partition.v:
             partition.floor, partition.steady = v, 0
@@ -463,9 +483,13 @@ def _extend(
         partition.columns.extend(reply[1][: 32 * rows], reply[2][: 24 * rows])
 
 
-def _missing_pieces(partition: Partition, reply: list[Any]) -> list[tuple[int, int]]:
+def _missing_pieces(partition: Partition, head: bytes, reply: list[Any]) -> list[Call]:
     following, have = reply[4], partition.columns.next
-    return [(first, min(first + PIECE, following) - 1) for first in range(have, following, PIECE)]
+    columns = [
+        Call("column", head, (first, min(first + PIECE, following) - 1))
+        for first in range(have, following, PIECE)
+    ]
+    return columns + missing_slots(partition, head, following)
 
 
 def _in_order(records: list[Record], request: Find) -> list[Record]:

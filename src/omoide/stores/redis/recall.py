@@ -43,6 +43,7 @@ from omoide.stores.redis.calls import Call, Handler, answer
 from omoide.stores.redis.codec import pack_plan
 from omoide.stores.redis.filters import allowed_rows, instant_of, ranges_of
 from omoide.stores.redis.linked import seeds_to_ask, tree_of, with_links
+from omoide.stores.redis.meaning import NOTHING, SERVER, compared, wanted, warn_of_another_provider
 from omoide.stores.redis.served import server_hits, server_plan
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class View:
 
     `wanted`: rows whose ids it depends on. `unlinked`: rows whose edges have yet to be read; `ranked` is then
     without links. `alone`: before links, `lent` what those add.
+    `unembedded`: without a vector.
     """
 
     ranked: Ranked
@@ -71,6 +73,7 @@ class View:
     alone: Ranked = field(default_factory=Ranked)
     lent: Mapping[int, Lent] = field(default_factory=dict)
     unlinked: tuple[int, ...] = ()
+    unembedded: int = 0
 
 
 class Recall:
@@ -84,14 +87,16 @@ class Recall:
         """Rank. Cost: see `Search`."""
         mode, trips = self._reader.mode, 0
         first = self._cache.peek(head) is None
-        client_only = request.explain or request.about is not None
+        client_only = (
+            request.explain or request.about is not None or (request.vector is not None and mode != "server")
+        )
         if not client_only and (mode == "server" or (mode == "auto" and first)):
             reply = yield from self._rank_on_server(head, request, strict=mode == "auto")
             if reply is not None:
                 if mode == "auto" and reply.live:
                     with self._cache.lock:
                         self._cache.settle(head, self._cache.open(head))
-                return reply
+                return reply if request.vector is None else replace(reply, without_meaning=SERVER)
             trips = 1
         return (yield from self._rank_in_client(head, request, trips))
 
@@ -164,12 +169,13 @@ class Recall:
     def _rank_in_client(self, head: bytes, request: Search, trips: int) -> Handler[SearchReply]:
         view, viewed_at = View(Ranked()), -1  # the ranking of the partition at a write
         placed: tuple[bytes, int] | None = None
-        tries, just_read = 0, False
+        tries, just_read, want = 0, False, wanted(request)
         for _ in range(_ATTEMPTS):
             if tries == _PATIENCE and not (request.explain or request.about):
                 reply = yield from self._rank_on_server(head, request, strict=True)
                 if reply is not None:
-                    return replace(reply, round_trips=trips + reply.round_trips)
+                    lacking = "" if want is None else SERVER
+                    return replace(reply, round_trips=trips + reply.round_trips, without_meaning=lacking)
                 trips += 1
             if request.about is not None and placed is None:
                 placed = yield from self._place(head, request.about)
@@ -177,19 +183,20 @@ class Recall:
             with self._cache.lock:
                 partition = self._cache.open(head)
                 asked = ask(partition, request)
-                if viewed_at != partition.v and asked.ready:
+                ready = asked.ready and (want is None or partition.knows_meaning(*want))
+                if viewed_at != partition.v and ready:
                     view, viewed_at = self._view(partition, request, asked, None), partition.v
                 current = viewed_at == partition.v
                 expected = view if current else self._guess(partition, request, asked)
-                plan = self._reader.plan(partition, asked.names, expected.ranked.rows)
+                plan = self._reader.plan(partition, asked.names, expected.ranked.rows, want)
                 edges = self._edges_of(partition, request, expected)
             if asked.unread and not just_read:
                 _, read = yield from self._read_words(head)
                 trips, just_read = trips + read, True
                 continue
             just_read = False  # words of another numbering serve only once the lists are fetched anew
-            wanted = sorted(view.wanted) if current else []
-            fetched = yield from self._reader.fetch(head, request.scope, asked.names, plan, wanted, edges)
+            unsure = sorted(view.wanted) if current else []
+            fetched = yield from self._reader.fetch(head, request.scope, asked.names, plan, unsure, edges)
             trips, tries = trips + (1 if fetched is None else fetched.trips), tries + 1
             if fetched is None:
                 about = None if request.about is None else Absence("missing")
@@ -199,24 +206,31 @@ class Recall:
                 proven = current and not fetched.changed and partition.v == fetched.v
                 if not proven:
                     asked = ask(partition, request)
-                if not fetched.complete or partition.v != fetched.v or not (proven or asked.ready):
+                ready = asked.ready and (want is None or partition.knows_meaning(*want))
+                if not fetched.complete or partition.v != fetched.v or not (proven or ready):
                     viewed_at = -1
                     continue
-                if not proven or partition.columns.has_intervals or wanted:
+                if not proven or partition.columns.has_intervals or unsure:
                     view, viewed_at = self._view(partition, request, asked, fetched.now_ms), partition.v
                 elif view.unlinked:
                     view = self._linked(partition, request, view, fetched.now_ms)
                 if placed is not None and placed[0] != partition.gen:
                     placed = None
                     continue
-                unsure = view.wanted or view.unlinked
-                hits = None if unsure else self._hits(partition, request, view, fetched.records)
+                open_ends = view.wanted or view.unlinked
+                hits = None if open_ends else self._hits(partition, request, view, fetched.records)
                 live = partition.n
                 if hits is not None:
                     about = self._about(partition, request, view, hits, placed, fetched.now_ms)
+                    lacking = ""
+                    if want is not None and view.arms.meaning is None:
+                        lacking = partition.without_meaning or NOTHING
+                        warn_of_another_provider(head, request, partition)
                     self._cache.settle(head, partition)
             if hits is not None:
-                return SearchReply(hits, "client", trips, live, (), told(asked), about)
+                return SearchReply(
+                    hits, "client", trips, live, (), told(asked), about, lacking, view.unembedded
+                )
         raise StoreUnavailableError(
             "the partition changes faster than it can be read", hint="use connect(reader='server')"
         )
@@ -244,10 +258,12 @@ class Recall:
             return View(Ranked())
         now = self._reader.now(partition) if now_ms is None else now_ms
         valid, weights = instant_of(spec, request.match, now), weights_of(request)
-        links, wanted = None, frozenset[int]()
-        if spec.session is not None and weights.borrows:
-            links, wanted = partition.links(now, valid)
-        arms = Arms(weights, links, self._author(partition, asked), request.dates, request.cues)
+        links, unsure = None, frozenset[int]()
+        meaning = compared(partition, request) if weights.meaning else None
+        if spec.session is not None and (weights.borrows or meaning is not None):
+            links, unsure = partition.links(now, valid)
+        author = self._author(partition, asked)
+        arms = Arms(weights, links, author, request.dates, request.cues, meaning)
         terms = _term_lists(partition, asked)
         average = partition.sdl / partition.n if spec.text.pivot is None and partition.n else 1.0
         table = weight_table(spec.text.k1, spec.text.b, spec.text.pivot, average or 1.0)
@@ -264,7 +280,8 @@ class Recall:
             ranges=ranges_of(request.match),
             arms=arms,
         )
-        view = View(ranked, terms, table, arms, wanted, ranked)
+        unembedded = 0 if meaning is None else partition.n - int(meaning.held.sum())
+        view = View(ranked, terms, table, arms, unsure, ranked, unembedded=unembedded)
         return self._linked(partition, request, view, now) if _follows(request) else view
 
     def _linked(self, partition: Partition, request: Search, view: View, now_ms: int) -> View:
@@ -367,4 +384,7 @@ def _term_lists(partition: Partition, asked: Asked) -> list[TermList]:
 
 
 def _explainer(partition: Partition, view: View) -> Explainer:
-    return Explainer(view.terms, view.table, partition.columns, partition.n, view.arms, view.ranked.best_text)
+    ranked = view.ranked
+    return Explainer(
+        view.terms, view.table, partition.columns, partition.n, view.arms, ranked.best_text, ranked.fusion
+    )

@@ -17,6 +17,7 @@ from omoide.lua import load, names
 from omoide.ops import port
 from omoide.ops import request as ask
 from omoide.ops.request import Request
+from omoide.stores import embedding
 from omoide.stores.redis.cache import Cache
 from omoide.stores.redis.calls import Handler
 from omoide.stores.redis.codec import sound
@@ -28,6 +29,7 @@ from omoide.stores.redis.mirrored import Mirrored
 from omoide.stores.redis.persisted import persistence, rewriting
 from omoide.stores.redis.reader import Reader
 from omoide.stores.redis.reads import Lookup
+from omoide.stores.redis.slots import Slots
 from omoide.stores.redis.translate import reply_error
 from omoide.stores.redis.upkeep import Upkeep
 from omoide.stores.redis.wire import SyncWire
@@ -55,6 +57,7 @@ class Binding:
         self.upkeep = Upkeep(keys, self.cache)
         writer, lookup, upkeep = self.writer, self.lookup, self.upkeep
         mirrored = Mirrored(keys, self.cache)
+        slots = Slots(keys, self.cache)
         self._handlers: dict[type, Any] = {
             ask.Put: writer.one,
             ask.Erase: writer.one,
@@ -73,6 +76,9 @@ class Binding:
             ask.Count: lookup.count,
             ask.ReadCounters: lookup.counters,
             ask.Top: lookup.top,
+            ask.Digests: slots.digests,
+            ask.Unembedded: slots.unembedded,
+            ask.PutVectors: slots.put,
             ask.Search: self._search,
             ask.Find: self._find,
             ask.KeysLeft: upkeep.keys_left,
@@ -120,6 +126,9 @@ class RedisStore:
 
     def execute(self, request: Request[R]) -> R:
         """Answer a request. Raises: StoreError and what the request names."""
+        if isinstance(request, ask.Embed):
+            made: R = embedding.embed(request)
+            return made
         if isinstance(request, ask.Partitions):
             keys = self._list(self.binding.patterns(request.model))
             described: Any = self._drive(self.binding.describe(keys, request.model))

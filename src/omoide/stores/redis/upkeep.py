@@ -23,7 +23,7 @@ from omoide.ops.request import (
 from omoide.stores.redis.audit import Reading, compare, readable_counters, wrong_type
 from omoide.stores.redis.cache import Cache
 from omoide.stores.redis.calls import Call, Handler, answer, failure, send
-from omoide.stores.redis.codec import FORMAT, encode_put, pack_plan, rate
+from omoide.stores.redis.codec import FORMAT, encode_put, kind, pack_plan, rate
 from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
 from omoide.stores.redis.writes import check_no_mirror
@@ -101,6 +101,7 @@ class Upkeep:
             "rate": rate(spec),
             "lease": LEASE_MS,
             "token": secrets.token_hex(8),
+            "vectors": kind(spec),
         }
         head = self.keys.head(request.scope)
         reply = yield from answer(Call("begin", head, (pack_plan(plan),)))
@@ -134,7 +135,7 @@ class Upkeep:
     def _copy_call(self, head: bytes, token: str, row: int, put: Put) -> Call:
         plan, footprint, body, _ = encode_put(put)
         plan.update(token=token, lease=LEASE_MS, row=row, ttl=None)
-        return Call("copy", head, (pack_plan(plan), footprint, body), safe=True)
+        return Call("copy", head, (pack_plan(plan), footprint, body, put.slot), safe=True)
 
     def finish(self, request: FinishReindex) -> Handler[int]:
         """Cost: one round trip, O(1)."""

@@ -89,9 +89,16 @@ class Writer:
         head = self.keys.head(write.scope)
         if isinstance(write, Put):
             plan, footprint, body, terms = encode_put(write)
-            args = (pack_plan(plan), footprint, body, digest(write.operation_id), statistics(write))
+            args = (
+                pack_plan(plan),
+                footprint,
+                body,
+                digest(write.operation_id),
+                statistics(write),
+                write.slot,
+            )
             call = Call("save", head, args, safe=True)
-            return [call], (terms, plan["codes"], write.scope.spec.validity is not None)
+            return [call], (terms, plan["codes"], write)
         if isinstance(write, Erase):
             chunks = [write.ids[at : at + ERASE_AT_ONCE] for at in range(0, len(write.ids), ERASE_AT_ONCE)]
             return [Call("erase", head, (pack_plan(list(chunk)),)) for chunk in chunks], None
@@ -120,7 +127,7 @@ class Writer:
         return None
 
     def _stored(
-        self, head: bytes, reply: list[Any], terms: Sequence[str], codes: Sequence[int], validity: bool
+        self, head: bytes, reply: list[Any], terms: Sequence[str], codes: Sequence[int], write: Put
     ) -> PutReply:
         status = reply[0].decode()
         version = int(reply[1])
@@ -133,14 +140,25 @@ class Writer:
             return PutReply(status, version)
         _, _, created, evicted, _, gen, v, row, _, n, sdl, log, _, attributes, interval, erased = reply[:16]
         closed, mended = reply[16].decode() or None, tuple((one, data) for one, data in reply[17])
+        slot = write.slot if reply[18] == b"1" else reply[18]
         with self.cache.changing(head) as partition:
             if partition is not None:
                 gone = _gone(erased)
                 partition.written(
-                    Written(gen, v, row, n, int(sdl), log, attributes, interval, gone, terms, codes, mended)
+                    Written(
+                        gen, v, row, n, int(sdl), log, attributes, interval, gone, terms, codes, mended, slot
+                    )
                 )
-        told = read_interval(interval) if validity else None
-        return PutReply("stored", version, bool(created), int(evicted), closed=closed, interval=told)
+        told = read_interval(interval) if write.scope.spec.validity is not None else None
+        return PutReply(
+            "stored",
+            version,
+            bool(created),
+            int(evicted),
+            closed=closed,
+            interval=told,
+            embedded=slot != b"",
+        )
 
     def _erased(self, call: Call, reply: list[Any]) -> list[bool]:
         if not reply:
