@@ -164,49 +164,59 @@ class Explainer:
         return Part.of("date", "product", parts)
 
     def _text(self, row: int) -> Part:
-        parts = [part for term in self._terms if (part := self._term(term, row)) is not None]
+        lenders = self._lenders(row)
+        parts = [part for term in self._terms if (part := self._term(term, row, lenders)) is not None]
         return Part.of("text", "sum", parts)
 
-    def _term(self, term: TermList, row: int) -> Part | None:
-        """What one term gives to a row; None for nothing."""
+    def _lenders(self, row: int) -> list[tuple[str, int, float]]:
+        """(name, row, share of its weights) of the neighbours that lend to a row."""
         links, weights = self._arms.links, self._arms.weights
-        kinds = [Part("own", self._weight(term, row))]
-        if links is not None:
-            length = self._columns.row(row).length
-            before, after = int(links.before[row]), int(links.after[row])
-            asked = before > 0 and self._answers(row, before)
-            for name, reach, lender in (
-                (
-                    "from the question before" if asked else "from before",
-                    weights.answer if asked else weights.near,
-                    before,
-                ),
-                ("from after", weights.near, after),
-                ("from two before", weights.far, int(links.before[before])),
-                ("from two after", weights.far, int(links.after[after])),
-            ):
-                lent = Part("lender's weight", self._weight(term, lender))
-                parts = (Part("share", share(reach, weights.gate, length)), lent)
+        if links is None:
+            return []
+        length = self._columns.row(row).length
+        before, after = int(links.before[row]), int(links.after[row])
+        asked = before > 0 and self._answers(row, before)
+        near = ("from the question before", weights.answer) if asked else ("from before", weights.near)
+        reaches = (
+            (near[0], before, near[1]),
+            ("from after", after, weights.near),
+            ("from two before", int(links.before[before]), weights.far),
+            ("from two after", int(links.after[after]), weights.far),
+        )
+        return [
+            (name, lender, share(reach, weights.gate, length)) for name, lender, reach in reaches if lender
+        ]
+
+    def _term(self, term: TermList, row: int, lenders: Sequence[tuple[str, int, float]]) -> Part | None:
+        """What one term gives to a row; None for nothing."""
+        own, *lent = self._weights(term, [row, *(lender for _, lender, _ in lenders)])
+        kinds = [Part("own", own)]
+        for (name, _, part_of_it), weight in zip(lenders, lent, strict=True):
+            if weight and part_of_it:
+                parts = (Part("share", part_of_it), Part("lender's weight", weight))
                 kinds.append(Part.of(name, "borrowed", parts, note="lent by a neighbour in the session"))
         kinds = [kind for kind in kinds if kind.value > 0 or kind.name == "own"]
         factor = max(term_weight(term.df, self._live, term.weight), 0.0)
-        weight = Part.of(f"weight:{term.name}", "greatest", kinds)
-        if factor * weight.value <= 0:
+        greatest = Part.of(f"weight:{term.name}", "greatest", kinds)
+        if factor * greatest.value <= 0:
             return None
         note = f"stands in for {term.stands_for}" if term.stands_for else ""
-        return Part.of(f"term:{term.name}", "product", (Part(f"idf:{term.name}", factor), weight), note)
+        return Part.of(f"term:{term.name}", "product", (Part(f"idf:{term.name}", factor), greatest), note)
 
     def _answers(self, row: int, before: int) -> bool:
         mine, other = self._columns.row(row), self._columns.row(before)
         return other.flags & ASKS > 0 and not mine.author == other.author > 0
 
-    def _weight(self, term: TermList, row: int) -> float:
-        if row == 0 or not len(term.rows):
-            return 0.0
-        place = int(term.rows.searchsorted(row))
-        if place == len(term.rows) or term.rows[place] != row:
-            return 0.0
-        return self._table[int(term.codes[place])]
+    def _weights(self, term: TermList, rows: Sequence[int]) -> list[float]:
+        """The weight of a term in each of `rows`, 0 where they lack it."""
+        if not len(term.rows):
+            return [0.0] * len(rows)
+        places, last = term.rows.searchsorted(rows).tolist(), len(term.rows) - 1
+        found = []
+        for row, place in zip(rows, places, strict=True):
+            at = min(place, last)
+            found.append(self._table[int(term.codes[at])] if term.rows[at] == row else 0.0)
+        return found
 
     def places_by_own_text(self, rows: Sequence[int], rule: Filter) -> dict[int, int]:
         """The place of each row by the words it has itself, 1 for the best; 0 where it has none.
