@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from benchmarks.rivals.system import AGENT, OBSERVED, RECALLED, TOKENS, Turn
@@ -19,11 +20,19 @@ WEIGHTS = {"relevance": 1.0}
 
 
 def store() -> PopotoStore:
+    _look()
     return PopotoStore()
 
 
 def ranker() -> PopotoRanker:
+    _look()
     return PopotoRanker()
+
+
+def _look() -> None:
+    """Make sure that it is installed, without the import that reads the environment."""
+    if find_spec("popoto") is None:
+        raise ModuleNotFoundError("no popoto", name="popoto")
 
 
 def connect(url: str) -> Any:

@@ -32,7 +32,19 @@ LIMIT %s
 
 
 def ranker() -> PostgresRanker:
+    """The adapter.
+
+    Raises:
+        MissingSystemError: no packaged server for this platform.
+    """
     import_module("psycopg")
+    from omoide.errors import CapabilityError
+    from omoide.stores.postgres.server import postgres_programs
+
+    try:
+        postgres_programs()
+    except CapabilityError as error:
+        raise MissingSystemError(f"postgres: {error}") from error
     return PostgresRanker()
 
 
@@ -40,13 +52,9 @@ class PostgresRanker:
     served = False
 
     def open(self, url: str) -> None:
-        from omoide.errors import CapabilityError
         from omoide.testing.postgres import PostgresServer
 
-        try:
-            self._server: Any = PostgresServer()
-        except CapabilityError as error:
-            raise MissingSystemError(f"postgres: {error}") from error
+        self._server: Any = PostgresServer()
         self._server.start()
         address = self._server.url_of(self._server.create())
         self._connection = import_module("psycopg").connect(address, autocommit=True)

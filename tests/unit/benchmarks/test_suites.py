@@ -142,6 +142,21 @@ def test_retrieval_json_leaves_adversarial_out_of_all(data: Path, capsys: pytest
     assert systems["a"]["categories"]["adversarial"]["R@1"] == 0
 
 
+def test_without_names_all_that_are_installed_take_part(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def only_two(name: str) -> WordCount:
+        if name not in ("omoide", "bm25s"):
+            raise rivals.MissingSystemError(f"no {name}")
+        return WordCount()
+
+    monkeypatch.setattr(rivals, "ranker", only_two)
+    assert retrieval.main(["--data", str(data), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert set(json.loads(captured.out)["systems"]) == {"omoide", "bm25s"}
+    assert "popoto is left out: no popoto" in captured.err
+
+
 def test_an_unknown_or_missing_system_is_one_line_and_code_2(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
