@@ -20,6 +20,7 @@ from omoide.mixins.never_record import STORED_ANYWAY
 from omoide.model.instance import Instance, id_of, spec_of
 from omoide.model.partition import MADE
 from omoide.model.schema import ModelSpec, Scope
+from omoide.ops.embedding import with_vectors
 from omoide.ops.prepare import Prepared, effective_cap, prepare
 from omoide.ops.request import (
     Batch,
@@ -205,6 +206,7 @@ def _prepared(item: Incoming) -> Prepared:
     state.stored, state.version, state.record = False, 0, None
     state.generated_id = MADE.fullmatch(id_of(instance).lower()) is not None
     one = prepare(instance, mode="create")
+    state.generated_id = False  # it may be there already, under a vector
     if one.put is None:
         return one
     put = replace(one.put, cap=0)
@@ -264,9 +266,14 @@ class _Done:
 
 
 def _send(done: _Done, waiting: list[tuple[Incoming, Prepared]]) -> Plan[None]:
-    """Write records, and count what the gates decided about those that were stored or refused."""
+    """Write records, and count what the gates decided about those that were stored or refused.
+
+    What a record means is embedded first, but for texts that are stored with their vectors already.
+    """
     if not waiting:
         return
+    ready: list[Prepared] = yield from with_vectors([one for _, one in waiting])
+    waiting = [(item, one) for (item, _), one in zip(waiting, ready, strict=True)]
     puts: tuple[Put, ...] = tuple(one.put for _, one in waiting if one.put is not None)
     replies: tuple[PutReply | StoreError, ...] = (yield Batch(puts)) if puts else ()
     for answer in replies:
