@@ -107,6 +107,9 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
     "plain": lambda value: not is_degenerate(value),
     "dense": _dense,
     "digits": _digits,
+    "long_id": lambda value: (
+        _dense(value) or (HEX.fullmatch(value) is not None and is_hexadecimal_secret(value))
+    ),
     "unhex": lambda value: _dense(value) and HEX.fullmatch(value) is None,
     "either": lambda value: is_random(value) or is_hexadecimal_secret(value),
     "mixed": _mixed,

@@ -56,7 +56,10 @@ def _is_pair(value: str) -> bool:
         return False
     secret = raw.split(b":", 1)[1].decode()
     return (
-        len(secret) >= 4 and secret.lower() not in placeholders().documentation and not is_degenerate(secret)
+        len(secret) >= 4
+        and secret.lower() not in placeholders().documentation
+        and not is_degenerate(secret)
+        and not is_degenerate(value)
     )
 
 

@@ -89,7 +89,7 @@ _OPENING: Final = re.compile(
 _THING: Final = re.compile(
     r"(?:th(?:is|at|ese|ose)) (?:file|table|row|image|photo|picture|draft|document|doc|page|branch|commit"
     r"|value|variable|song|show|game|book|episode|day|night|moment|feeling|time|year|trip|place|person|guy"
-    r"|girl|as )"
+    r"|girl|as )|th(?:ese|ose) (?:parts|files|tables|rows|values|flags|bits|lines|fields|objects)(?![a-z])"
 )
 _PLACED: Final = re.compile(
     r"(?:this|that|it|these|those) ?(?:as|to|in|into|on|under|at|with|inside|outside|near|over|until|yet"
