@@ -14,9 +14,9 @@ end
 
 -- The slot of a record: the one given; given its digest alone, the one of the row it replaces, when that has the same text
 local function chosen_slot(plan, carry)
-  if #plan.slot > 8 then return plan.slot end
-  local held = carry.slot or ''
-  return plan.slot ~= '' and string.sub(held, 1, 8) == plan.slot and held or ''
+  local given, held = plan.slot or '', carry.slot or ''
+  if #given > 8 then return given end
+  return given ~= '' and string.sub(held, 1, 8) == given and held or ''
 end
 
 -- Returns what was written, '' where slots of this kind have no place.
