@@ -48,8 +48,10 @@ _BEGIN = """
 INSERT INTO omoide_partitions AS held (model, partition, seq)
 VALUES (%s, %s, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
 ON CONFLICT (model, partition) DO UPDATE SET seq = held.seq
-RETURNING seq, begun, records, next_row, coalesce(kept_until > now(), false),
-    (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+RETURNING seq, begun, records, next_row, EXISTS (
+    SELECT FROM omoide_rebuilds AS one
+    WHERE one.model = held.model AND one.partition = held.partition AND one.until > now()
+), (extract(epoch FROM clock_timestamp()) * 1000)::bigint
 """
 _FINISH = """
 WITH counted AS (
@@ -264,7 +266,7 @@ class Ledger:
             (self.partition, self.now_ms),
         )
         yield Step(self._sql("DELETE FROM {table} WHERE _partition = %s"), (self.partition,))
-        for name in ("outbox", "counters", "edges", "entities", "told", "partitions"):
+        for name in ("outbox", "counters", "edges", "entities", "told", "rebuilds", "partitions"):
             yield Step(
                 sql.SQL("DELETE FROM {} WHERE model = %s AND partition = %s").format(
                     sql.Identifier(f"omoide_{name}")

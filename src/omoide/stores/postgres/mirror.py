@@ -35,6 +35,7 @@ from omoide.ops.request import Applied, Apply, Batch, Deliver, Erase, Observe, P
 from omoide.stores.postgres.accesses import Accesses
 from omoide.stores.postgres.answers import is_answered, script_of
 from omoide.stores.postgres.ledger import Committed, Ledger
+from omoide.stores.postgres.outbox import LOST, drain
 from omoide.stores.postgres.session import Script, Step
 from omoide.stores.postgres.tables import Table, partition_name
 
@@ -87,6 +88,7 @@ class Mirror:
     Attributes:
         accesses: Deliveries that are not in the rows yet.
         left: Set when a write was left to a projector.
+        draining: Partitions whose outbox this process is replaying.
     """
 
     def __init__(self, namespace: str, behind: Callable[[], None] = lambda: None) -> None:
@@ -94,6 +96,7 @@ class Mirror:
         self._behind = behind
         self.accesses = Accesses()
         self.left = threading.Event()
+        self.draining: set[tuple[str, str]] = set()
         self._tables: dict[str, Table] = {}
         self._shown: dict[tuple[str, str], int] = {}
         self.read_rows_until = 0.0
@@ -153,8 +156,6 @@ class Mirror:
         try:
             applied: int = yield apply
             if applied < committed.seq and applied >= 0:
-                from omoide.stores.postgres.outbox import drain
-
                 applied = yield from drain(self, scope, until=committed.seq)
         except (StoreError, ModelError) as error:
             applied = -1
@@ -275,7 +276,11 @@ class Mirror:
     # ---- reads
 
     def _read(self, request: Any) -> MirrorPlan[Any]:
-        """A read goes to the store; an answer of nothing is believed only from a partition that is there."""
+        """A read goes to the store; an answer of nothing is believed only from a partition that is there.
+
+        It costs two more round trips then: one to see that the partition is there, one to ask it again, since
+        it may have come back just now.
+        """
         if is_answered(request) and time.monotonic() < self.read_rows_until:
             return (yield from self._from_rows(request))
         if isinstance(request, ask.Get) and request.settled:
@@ -290,7 +295,8 @@ class Mirror:
         if not _is_nothing(reply):
             return reply
         try:
-            yield from self._believe_nothing(request.scope)
+            if not (yield from self._is_empty(request.scope)):
+                reply = yield request
         except StoreUnavailableError:
             if not is_answered(request):
                 raise
@@ -303,19 +309,26 @@ class Mirror:
         partition = partition_name(request.scope, self.namespace)
         return (yield Transaction(script_of(request), (table, partition, request)))
 
-    def _believe_nothing(self, scope: Scope) -> MirrorPlan[None]:
-        """Raise when there are rows and the store has lost the partition that shows them."""
+    def _is_empty(self, scope: Scope) -> MirrorPlan[bool]:
+        """Whether a partition that shows nothing is none; what was not shown yet is shown now.
+
+        Raises:
+            StoreUnavailableError: there are rows, and the store has lost the partition that shows them.
+        """
         if (yield Applied(scope)) is not None:
-            return
+            return False
         table = yield from self.table(scope.spec)
         held: bool = yield Transaction(_holds, (table, partition_name(scope, self.namespace)))
-        if held:
+        if not held:
+            return True
+        if (yield from drain(self, scope)) == LOST:
             self.left.set()
             self._behind()
             raise StoreUnavailableError(
                 f"{scope.spec.name}: the store has lost this partition; its rows are safe",
                 hint="omoide rebuild, or wait for a projector to do it",
             )
+        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 
 A row may be newer than the entry that names it: then a later entry names it too. So replaying is
 idempotent, needs no tombstones and resurrects nothing. Entries are forgotten once the store shows them,
-except while a rebuild of the partition goes on (`kept_until`), which reads them as well.
+except while a rebuild of the partition goes on (`omoide_rebuilds`), which reads them as well.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ __all__ = ["LOST", "Pending", "changes_of", "drain", "pending", "scope_named", "
 ENTRIES = 64
 RECORDS = 256
 MOST_LOOKS = 3
+PAUSE_SECONDS = 0.005
+MOST_PAUSES = 200
 LOST = -1
 """What `drain` returns of a partition that only a rebuild can bring back."""
 
@@ -51,42 +53,78 @@ class Pending:
 def drain(mirror: Mirror, scope: Scope, *, until: int | None = None) -> MirrorPlan[int]:
     """Show the store what is waiting of one partition, in order; the commit shown then.
 
+    Several calls of one process do not do the same work: the later ones wait for the first, for a while.
+
     Args:
-        until: Enough when this commit is shown.
+        until: Enough when this commit is shown. None: everything there is now; what is shown is then
+            forgotten by the outbox.
     Returns:
         int: LOST when the store lacks commits that are not in the outbox any more, or is damaged.
     Raises:
         ModelError: the store's indexes are of another shape than the class; only a rebuild makes them anew.
     """
-    from omoide.stores.postgres.mirror import Transaction
+    from omoide.stores.postgres.mirror import Transaction  # the plans of a mirror need this one
 
     table = yield from mirror.table(scope.spec)
     partition = partition_name(scope, mirror.namespace)
-    applied: int | None = yield Applied(scope)
-    shown, stuck = applied or 0, 0
-    while until is None or shown < until:
-        found: Pending | None = yield Transaction(pending, (table, scope, partition, shown))
-        if found is None and until is None:
-            break
-        if found is not None and _follows(found, applied):
-            try:
-                applied = yield Apply(scope, found.first, found.last, found.changes, found.begins)
-            except CorruptRecordError:
-                return LOST
-            if applied >= found.last:
-                shown = max(shown, found.last)
-                applied = None if found.changes.drops else applied
-                continue
-        # Others work here too: they may have shown, and had forgotten, what was about to be done.
-        now: int | None = yield Applied(scope)
-        if now == applied and (stuck := stuck + 1) == MOST_LOOKS:
+    at = (escaped(scope.spec.name), partition)
+    goal: int | None = until
+    if goal is None:
+        goal = yield Transaction(_last, (at,))
+    elif at in mirror.draining and (yield from _shown_by_another(mirror, scope, at, goal)):
+        return goal
+    shown: int = 0
+    if goal is not None:
+        mirror.draining.add(at)
+        try:
+            shown = yield from _replay(table, scope, partition, goal)
+        finally:
+            mirror.draining.discard(at)
+        if shown == LOST:
             return LOST
-        applied, shown = now, max(shown, now or 0)
-    if shown:
         mirror.shown(scope, partition, shown)
         if until is None:
-            yield Transaction(_forget, (escaped(scope.spec.name), partition, shown))
+            yield Transaction(_forget, (*at, shown))
     return shown
+
+
+def _shown_by_another(mirror: Mirror, scope: Scope, at: tuple[str, str], goal: int) -> MirrorPlan[bool]:
+    """Wait until another call of this process has shown a commit; False when it did not."""
+    from omoide.stores.postgres.mirror import Pause
+
+    for _ in range(MOST_PAUSES):
+        if at not in mirror.draining:
+            break
+        yield Pause(PAUSE_SECONDS)
+        if ((yield Applied(scope)) or 0) >= goal:
+            return True
+    return False
+
+
+def _replay(table: Table, scope: Scope, partition: str, goal: int) -> MirrorPlan[int]:
+    """Apply entries until a commit is shown; the commit shown then, or LOST."""
+    from omoide.stores.postgres.mirror import Transaction
+
+    applied: int | None = yield Applied(scope)
+    done, stuck = 0, 0  # the last commit known to be shown: of a dropped partition the store says nothing
+    while max(done, applied or 0) < goal:
+        found: Pending | None = yield Transaction(pending, (table, scope, partition, max(done, applied or 0)))
+        if found is not None and _follows(found, applied):
+            try:
+                now: int | None = yield Apply(scope, found.first, found.last, found.changes, found.begins)
+            except CorruptRecordError:
+                return LOST
+            if now is not None and now >= found.last:
+                done, stuck = found.last, 0
+                applied = None if found.changes.drops and now == found.last else now
+                continue
+        # Others work here too: they may have shown, and had forgotten, what was about to be done.
+        now = yield Applied(scope)
+        stuck = stuck + 1 if now == applied else 0
+        if stuck == MOST_LOOKS:
+            return LOST
+        applied = now
+    return max(done, applied or 0)
 
 
 def _follows(found: Pending, applied: int | None) -> bool:
@@ -167,10 +205,15 @@ def changes_of(
     )
 
 
+def _last(at: tuple[str, str]) -> Script[int | None]:
+    rows = yield Step("SELECT max(seq) FROM omoide_outbox WHERE model = %s AND partition = %s", at)
+    return rows[0][0] if rows else None
+
+
 def _forget(model: str, partition: str, shown: int) -> Script[None]:
     yield Step(
         "DELETE FROM omoide_outbox WHERE model = %s AND partition = %s AND seq <= %s AND NOT EXISTS"
-        " (SELECT FROM omoide_partitions WHERE model = %s AND partition = %s AND kept_until > now())",
+        " (SELECT FROM omoide_rebuilds WHERE model = %s AND partition = %s AND until > now())",
         (model, partition, shown, model, partition),
     )
 

@@ -37,6 +37,9 @@ Progress = Callable[[int, int], None]
 PAGE = 256
 LEASE = "60 seconds"
 MOST_SWAPS = 50
+PATIENT_SWAPS = 20
+"""After so many a busy partition steps back by a few commits, which the outbox has, to be swapped at all."""
+
 WAIT_SECONDS = 120.0
 PAUSE_SECONDS = 0.05
 
@@ -76,10 +79,10 @@ def _claimed(at: tuple[str, str], token: str) -> MirrorPlan[tuple[int, int]]:
     from omoide.stores.postgres.mirror import Pause, Transaction
 
     for _ in range(round(WAIT_SECONDS / PAUSE_SECONDS)):
-        found: tuple[int, int] | None = yield Transaction(_claim, (at, token))
-        if found is None:
-            return 0, 0
-        if found[0] >= 0:
+        if (yield Transaction(_claim, (at, token))):
+            found: tuple[int, int] = yield Transaction(_start, (at,))
+            if not found[0]:
+                yield Transaction(_release, (at, token))
             return found
         yield Pause(PAUSE_SECONDS)
     raise StoreError("another rebuild of this partition is under way", hint="try again when it is done")
@@ -126,7 +129,7 @@ def _catch_up(
     from omoide.stores.postgres.mirror import Transaction
 
     before, force = -1, False
-    for _ in range(MOST_SWAPS):
+    for attempt in range(MOST_SWAPS):
         while True:
             yield Transaction(_renew, (at, token))
             found: Pending | None = yield Transaction(pending, (table, scope, partition, seq))
@@ -142,27 +145,34 @@ def _catch_up(
         live: int = yield Adopt(scope, token, seq, counters, force)
         if live >= 0:
             return live
-        before, force = seq, before == seq
+        before, force = seq, before == seq or attempt > PATIENT_SWAPS
     raise StoreError("the partition changed faster than it could be rebuilt", hint="start it again")
 
 
-def _claim(at: tuple[str, str], token: str) -> Script[tuple[int, int] | None]:
+def _claim(at: tuple[str, str], token: str) -> Script[bool]:
+    """Keep the outbox of a partition for this rebuild; False when another one is under way."""
     rows = yield Step(
-        "UPDATE omoide_partitions SET rebuild = %s, kept_until = now() + %s::interval"
-        " WHERE model = %s AND partition = %s AND (kept_until IS NULL OR kept_until < now())"
-        " RETURNING seq, records",
-        (token, LEASE, *at),
+        "INSERT INTO omoide_rebuilds AS held (model, partition, token, until)"
+        " VALUES (%s, %s, %s, now() + %s::interval) ON CONFLICT (model, partition)"
+        " DO UPDATE SET token = excluded.token, until = excluded.until WHERE held.until < now() RETURNING 1",
+        (*at, token, LEASE),
     )
-    if rows:
-        return int(rows[0][0]), int(rows[0][1])
-    there = yield Step("SELECT 1 FROM omoide_partitions WHERE model = %s AND partition = %s", at)
-    return (-1, 0) if there else None
+    return bool(rows)
+
+
+def _start(at: tuple[str, str]) -> Script[tuple[int, int]]:
+    """The last commit, and the records there are; read after the claim, so that the outbox keeps the rest.
+
+    A writer that began before the claim may forget entries still, but only such as were shown by then.
+    """
+    rows = yield Step("SELECT seq, records FROM omoide_partitions WHERE model = %s AND partition = %s", at)
+    return (int(rows[0][0]), int(rows[0][1])) if rows else (0, 0)
 
 
 def _renew(at: tuple[str, str], token: str) -> Script[None]:
     rows = yield Step(
-        "UPDATE omoide_partitions SET kept_until = now() + %s::interval"
-        " WHERE model = %s AND partition = %s AND rebuild = %s AND kept_until > now() RETURNING 1",
+        "UPDATE omoide_rebuilds SET until = now() + %s::interval"
+        " WHERE model = %s AND partition = %s AND token = %s AND until > now() RETURNING 1",
         (LEASE, *at, token),
     )
     if not rows:
@@ -170,11 +180,7 @@ def _renew(at: tuple[str, str], token: str) -> Script[None]:
 
 
 def _release(at: tuple[str, str], token: str) -> Script[None]:
-    yield Step(
-        "UPDATE omoide_partitions SET kept_until = NULL, rebuild = NULL"
-        " WHERE model = %s AND partition = %s AND rebuild = %s",
-        (*at, token),
-    )
+    yield Step("DELETE FROM omoide_rebuilds WHERE model = %s AND partition = %s AND token = %s", (*at, token))
 
 
 def _page(

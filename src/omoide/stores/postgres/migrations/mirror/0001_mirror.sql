@@ -15,10 +15,18 @@ CREATE TABLE omoide_partitions (
     begun boolean NOT NULL DEFAULT false,
     records bigint NOT NULL DEFAULT 0,
     next_row bigint NOT NULL DEFAULT 1,
-    rebuild text,
-    kept_until timestamptz,
     PRIMARY KEY (model, partition)
 ) WITH (fillfactor = 50);
+
+-- Rebuilds under way. While there is one, the outbox of its partition forgets nothing. A table of its own, so that nobody
+-- who rebuilds has to queue for the row that writers hold.
+CREATE TABLE omoide_rebuilds (
+    model text NOT NULL,
+    partition text NOT NULL,
+    token text NOT NULL,
+    until timestamptz NOT NULL,
+    PRIMARY KEY (model, partition)
+);
 
 -- Commits that the store may not show yet: which records, edges and counters they changed, not to what.
 CREATE TABLE omoide_outbox (
