@@ -330,13 +330,14 @@ def test_an_erased_partition_leaves_no_trace_in_either_store(
     Ledgered.counters(agent_id="ada").increment("mine")
     assert Ledgered.delete_partition(agent_id="ada") == 3
     deadline = time.monotonic() + 10
-    while rows(mirrored.database, "SELECT 1 FROM omoide_outbox") and time.monotonic() < deadline:
+    waiting = "SELECT 1 FROM omoide_outbox WHERE model = 'Ledgered'"
+    while rows(mirrored.database, waiting) and time.monotonic() < deadline:
         drive(mirrored, sweep(mirrored.mirror))
     assert not valkey_server.command("KEYS", "*Ledgered/ada*")
     for table in ("ledgered", "omoide_edges", "omoide_entities", "omoide_counters", "omoide_outbox",
                   "omoide_partitions", "omoide_rebuilds", "omoide_told"):  # fmt: skip
-        column = "_partition" if table == "ledgered" else "partition"
-        left = rows(mirrored.database, f"SELECT count(*) FROM {table} WHERE {column} = 'ada'")
+        where = "_partition = 'ada'" if table == "ledgered" else "partition = 'ada' AND model = 'Ledgered'"
+        left = rows(mirrored.database, f"SELECT count(*) FROM {table} WHERE {where}")
         assert left == [(0,)], table
     assert note("a new life").save().mirrored
     assert Ledgered.count(agent_id="ada") == 1

@@ -201,7 +201,13 @@ def told(reply: Any) -> Any:
         rounded = None if reply.relevance is None else round(reply.relevance, 4)
         time_ms = reply.time_ms // 3_600_000
         return replace(
-            reply, row=0, time_ms=time_ms, relevance=rounded, order=0.0, accessed_ms=reply.accessed_ms > 0
+            reply,
+            row=0,
+            time_ms=time_ms,
+            relevance=rounded,
+            order=0.0,
+            accessed_ms=reply.accessed_ms > 0,
+            read_ms=0,
         )
     if isinstance(reply, ask.SearchReply):
         return [(told(hit.record), hit.score) for hit in reply.hits], reply.live

@@ -13,7 +13,7 @@ from struct import Struct
 
 MOST_EDGES = 64
 ENTITY_WEIGHT = 0.5
-"""Added to the edge between two records for each entity that both name."""
+"""Weight of a new edge between two records that name the same, however many names they have in common."""
 
 MOST_NAMED = 16
 """Records that name an entity to which a new one is linked, latest first."""

@@ -548,16 +548,16 @@ class Ledger:
             " AND name = wanted.name ORDER BY row DESC LIMIT %s) AS found ORDER BY wanted.at, found.row",
             (names, *self.at, MOST_NAMED),
         )
-        others = [unescaped(other) for _, other in rows] if put.kept is None else []
+        others = list(dict.fromkeys(unescaped(other) for _, other in rows)) if put.kept is None else []
         if others:
-            graph = yield from self._graph([id, *dict.fromkeys(others)])
+            graph = yield from self._graph([id, *others])
             before = graph.of(id)
             fresh = Graph()
             for other in others:
                 fresh.add(id, other, ENTITY_WEIGHT)
             for other, weight in fresh.of(id).items():
                 graph.raise_to(id, other, max(weight, before.get(other, 0.0)))
-            for name in (id, *dict.fromkeys(others)):
+            for name in (id, *others):
                 graph.trim(name)
             yield from self._save(graph)
         yield Step(
