@@ -1,6 +1,6 @@
 -- load: add many records to a copy that nobody reads yet
 -- KEYS: head
--- ARGV: plan (MessagePack map: token, interval, rows), then for each row operations, footprint and body (see lib/mirrored.lua)
+-- ARGV: plan (MessagePack map: token, interval, vectors, rows), then for each row operations, footprint, body, slot (see lib/mirrored.lua)
 -- Returns: how many were added, those that are there already left out; -1 when the rebuild is over
 -- Cost: O(distinct terms of the records), each term read and written once
 -- Include: mirrored
@@ -99,6 +99,7 @@ local function add(record, foot, at, row)
     local name = foot.entities[i]
     named[name] = (named[name] or '') .. pack('<I4', row)
   end
+  put_slot(Q, H, row, plan.vectors or '', #ARGV[at + 3] > 8 and ARGV[at + 3] or '')
   if record.expires then set_expiry(string.format('%.17g', record.expires), row) end
   if plan.interval then intervals[#intervals + 1] = pack('<i8i8i8', record.expires or 0, 0, 0) end
   H.next, H.n, H.sdl = row + 1, H.n + 1, H.sdl + record.length
@@ -111,7 +112,7 @@ local there = hmget(Q.m, ids)
 for i = 1, #plan.rows do
   if not there[i] then
     if H.next > MAX_ROW then error('FULL the partition has no rows left', 0) end
-    add(plan.rows[i], parts_of(ARGV[3 * i], 1), 3 * i - 1, H.next)
+    add(plan.rows[i], parts_of(ARGV[4 * i - 1], 1), 4 * i - 2, H.next)
   end
 end
 

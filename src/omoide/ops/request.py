@@ -723,6 +723,7 @@ class RowState:
     statistics: tuple[float, float, int, int, int, int] | None
     order: float
     expires_ms: int | None = None
+    slot: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 -- mirrored: setting what the authoritative rows say; nothing is decided here
 -- Include: put records
 --
--- The rows come as a list in the plan and three arguments each: operations (10 bytes a write, latest first), footprint
--- (from the id on) and body. A rebuild writes beside the partition, under the letters with `^` before them.
+-- The rows come as a list in the plan and four arguments each: operations (10 bytes a write, latest first), footprint
+-- (from the id on), body and the slot of the vector (whole, its digest, or empty). A rebuild writes beside the partition, under the letters with `^` before them.
 
 local function rebuilt_keys() return keys_of(P.base .. '^') end
 
@@ -21,11 +21,11 @@ end
 local function set_record(Q, H, plan, record, at)
   local operations, foot_bytes, body = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local foot = parts_of(foot_bytes, 1)
-  record.rate, record.interval = plan.rate, plan.interval
+  record.rate, record.interval, record.vectors, record.slot = plan.rate, plan.interval, plan.vectors or '', ARGV[at + 3]
   record.operation = string.sub(operations, 1, 8)
   local old = call('HGET', Q.m, record.id)
   local row = put(Q, H, record, foot, foot_bytes, body, {
-    version = record.version, statistics = packed_statistics(record),
+    version = record.version, statistics = packed_statistics(record), slot = old and slot_of(Q, H, old),
     evicted = unpack_bytes('<I2', operations, 9), earlier = string.sub(operations, 11), copied = true, old = old,
   }, 0)
   if old then
@@ -68,7 +68,7 @@ local function set_all(Q, H, plan)
     local row = call('HGET', Q.m, plan.erased[i])
     if row then erase(Q, H, row) end
   end
-  for i = 1, #plan.rows do set_record(Q, H, plan, plan.rows[i], 3 * i - 1) end
+  for i = 1, #plan.rows do set_record(Q, H, plan, plan.rows[i], 4 * i - 2) end
   for i = 1, #plan.states do set_state(Q, plan.states[i]) end
   for i = 1, #plan.edges do set_edges(Q, plan.edges[i]) end
 end

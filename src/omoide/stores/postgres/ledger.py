@@ -24,7 +24,6 @@ from omoide.ops.request import Changes, Evidence, Kept, Observe, ObserveReply, P
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.rows import (
     KNOWN,
-    OF_TEXT,
     Entries,
     Known,
     Prepared,
@@ -35,7 +34,7 @@ from omoide.stores.postgres.rows import (
 )
 from omoide.stores.postgres.session import Script, Step
 from omoide.stores.postgres.tables import Table, row_values
-from omoide.stores.redis.codec import digest, prior
+from omoide.stores.redis.codec import digest, kind, prior
 
 __all__ = ["Committed", "Ledger", "edges_of"]
 
@@ -43,6 +42,8 @@ DUE_AT_ONCE = 16
 MOST_EVICTED = 16
 MOST_OPERATIONS = 5
 TOLD_SECONDS = 172_800
+DIGEST = 8
+"""Bytes of a slot that stand for the text alone; more hold its vector."""
 
 _BEGIN = """
 INSERT INTO omoide_partitions AS held (model, partition, seq)
@@ -148,7 +149,7 @@ class Ledger:
         known = self._next(put, prepared, old, operation)
         entities = _entities(prepared.entries) if self.spec.graph else ()
         yield from self._relink(put, old, entities, known.row)
-        yield from self._store(put, prepared, known, new=old is None)
+        embedded = yield from self._store(put, prepared, known, new=old is None)
         evicted = yield from self._evict(put)
         if evicted:
             known.operations = operation + evicted.to_bytes(2, "little") + known.operations[10:]
@@ -156,8 +157,8 @@ class Ledger:
                 self._sql("UPDATE {table} SET _operations = %s" + _THIS),
                 (known.operations, *self._this(put.id)),
             )
-        self._note_row(put.id, known, prepared.entries, prepared.body)
-        return PutReply("stored", known.version, old is None, evicted)
+        self._note_row(put.id, known, prepared.entries, prepared.body, put.slot)
+        return PutReply("stored", known.version, old is None, evicted, embedded=embedded)
 
     def erase(self, ids: Sequence[str]) -> Script[tuple[bool, ...]]:
         """Erase records; True where one was there."""
@@ -348,40 +349,42 @@ class Ledger:
             known.accesses, known.accessed_ms = old.accesses, old.accessed_ms
         return known
 
-    def _store(self, put: Put, prepared: Prepared, known: Known, *, new: bool) -> Script[None]:
+    def _store(self, put: Put, prepared: Prepared, known: Known, *, new: bool) -> Script[bool]:
+        """Write the row; whether it has the vector of its text."""
         values, extra = row_values(self.table, put.values)
         digests = dict(self._digests(put))
-        fields = [column.name for column in self.table.columns]
-        names = ["_partition", *KNOWN, *OF_TEXT, *self.table.unique, *fields]
-        parameters = [
-            self.partition,
-            *known.columns,
-            self.spec.fingerprint,
-            prepared.entries.packed(),
-            extra,
-            prepared.entries.flags,
-            prepared.entries.length,
-            *(digests.get(name) for name in self.table.unique),
-            *values,
-        ]
+        held: dict[str, Any] = {
+            **dict(zip(KNOWN, known.columns, strict=True)),
+            "_fingerprint": self.spec.fingerprint,
+            "_entries": prepared.entries.packed(),
+            "_extra": extra,
+            "_flags": prepared.entries.flags,
+            "_length": prepared.entries.length,
+            **{name: digests.get(name) for name in self.table.unique},
+            **dict(zip((column.name for column in self.table.columns), values, strict=True)),
+        }
+        if len(put.slot) > DIGEST or new or not put.slot:
+            held |= {"_vectors": kind(self.spec), "_slot": put.slot if len(put.slot) > DIGEST else None}
+        else:
+            yield Step(
+                self._sql("UPDATE {table} SET _slot = NULL" + _THIS + " AND substring(_slot FOR 8) <> %s"),
+                (*self._this(put.id), put.slot),
+            )
         if new:
             self._records += 1
-            yield Step(
-                self.table.statement(
-                    "INSERT INTO {table} ({columns}) VALUES ({values})",
-                    columns=self.table.list_of(names),
-                    values=sql.SQL(", ").join([sql.Placeholder()] * len(names)),
-                ),
-                parameters,
+            text = "INSERT INTO {table} (_partition, {columns}) VALUES (%s, {values})"
+            statement = self.table.statement(
+                text + " RETURNING _slot IS NOT NULL",
+                columns=self.table.list_of(list(held)),
+                values=sql.SQL(", ").join([sql.Placeholder()] * len(held)),
             )
+            rows = yield Step(statement, (self.partition, *held.values()))
         else:
-            assigned = sql.SQL(", ").join(
-                sql.SQL("{} = %s").format(sql.Identifier(name)) for name in names[1:]
-            )
-            yield Step(
-                self.table.statement("UPDATE {table} SET {assigned}" + _THIS, assigned=assigned),
-                (*parameters[1:], *self._this(put.id)),
-            )
+            assigned = sql.SQL(", ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in held)
+            text = "UPDATE {table} SET {assigned}" + _THIS + " RETURNING _slot IS NOT NULL"
+            statement = self.table.statement(text, assigned=assigned)
+            rows = yield Step(statement, (*held.values(), *self._this(put.id)))
+        return bool(rows[0][0])
 
     def _evict(self, put: Put) -> Script[int]:
         """Surplus beyond the cap goes, lowest in the decay order first, never the record just written."""
@@ -422,11 +425,11 @@ class Ledger:
             self._linked.discard(id)
             self._erased[id] = None
 
-    def _note_row(self, id: str, known: Known, entries: Entries, body: bytes) -> None:
+    def _note_row(self, id: str, known: Known, entries: Entries, body: bytes, slot: bytes) -> None:
         self._states.pop(id, None)
         self._erased.pop(id, None)
         self._rows.pop(id, None)  # it comes after what was written before it, as its row does
-        self._rows[id] = state_of(id, known, entries, body)
+        self._rows[id] = state_of(id, known, entries, body, slot)
         self._op = self._op or "put"
 
     # ---- evidence
@@ -470,7 +473,7 @@ class Ledger:
             self._states[id] = state_of(id, known, _NO_ENTRIES, b"")
         else:
             entries = Entries(written.codes, written.length, written.flags, _listed(written))
-            self._rows[id] = state_of(id, known, entries, written.body)
+            self._rows[id] = state_of(id, known, entries, written.body, written.slot)
 
     def _told(self, request: Observe, ids: Sequence[str]) -> Script[dict[str, int]]:
         if request.turn is None:

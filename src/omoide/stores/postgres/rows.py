@@ -26,16 +26,21 @@ from omoide.ops.reindex import remade
 from omoide.ops.request import Put, Record, RowState
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.tables import SYSTEM, Table, values_of
-from omoide.stores.redis.codec import STATISTICS, encode_put, identifier, statistics
+from omoide.stores.redis.codec import STATISTICS, encode_put, identifier, kind, statistics
 
 __all__ = ["Entries", "Known", "entries_of", "order_of", "row_columns", "row_state"]
 
 OF_TEXT = ("_fingerprint", "_entries", "_extra", "_flags", "_length")
 """What a write makes of the values: entries, and of these the flags and the length for recall from rows."""
 
+OF_VECTOR = ("_vectors", "_slot")
+"""The vector of the text, and of what kind it is (provider and source)."""
+
+_APART = ("_fingerprint", "_entries", "_extra", *OF_VECTOR)
+
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder().decode
-KNOWN = tuple(name for name, _ in SYSTEM if name not in OF_TEXT)
+KNOWN = tuple(name for name, _ in SYSTEM if name not in (*OF_TEXT, *OF_VECTOR))
 
 
 @dataclass(slots=True)
@@ -138,8 +143,8 @@ def order_of(spec: ModelSpec, base: float, touched: float) -> float:
     return order_score(base, touched, decay.half_life)
 
 
-def state_of(id: str, known: Known, entries: Entries, body: bytes) -> RowState:
-    """What the store is told of a record."""
+def state_of(id: str, known: Known, entries: Entries, body: bytes, slot: bytes = b"") -> RowState:
+    """What the store is told of a record; `slot`: its vector, or the digest of its text."""
     return RowState(
         id=id,
         body=body,
@@ -155,19 +160,22 @@ def state_of(id: str, known: Known, entries: Entries, body: bytes) -> RowState:
         statistics=known.statistics,
         order=known.order,
         expires_ms=known.expires_ms,
+        slot=slot,
     )
 
 
 def row_columns(table: Table) -> list[str]:
     """The columns that `row_state` reads, in its order."""
     names = [column.name for column in table.columns]
-    return [table.spec.id_field, *KNOWN, "_fingerprint", "_entries", "_extra", *names]
+    return [table.spec.id_field, *KNOWN, *_APART, *names]
 
 
 def row_state(table: Table, scope: Scope, columns: Sequence[Any]) -> RowState:
     """A record from its row."""
     id, known, values, entries = read_row(table, scope, columns)
-    return state_of(id, known, entries, _pack(values))
+    vectors, slot = columns[1 + len(KNOWN) + 3 :][:2]
+    same = slot is not None and vectors == kind(table.spec)
+    return state_of(id, known, entries, _pack(values), bytes(slot) if same else b"")
 
 
 def read_row(
@@ -178,7 +186,7 @@ def read_row(
     id = unescaped(columns[0])
     known = Known.of(columns[1:after])
     fingerprint, packed, extra = columns[after : after + 3]
-    values = values_of(table, columns[after + 3 :], extra)
+    values = values_of(table, columns[after + len(_APART) :], extra)
     if fingerprint == table.spec.fingerprint:
         return id, known, values, Entries.unpacked(bytes(packed))
     return id, known, values, _remade(scope, id, known, values)

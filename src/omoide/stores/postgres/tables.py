@@ -51,6 +51,8 @@ SYSTEM = (
     ("_extra", "bytea"),
     ("_flags", "integer NOT NULL DEFAULT 0"),
     ("_length", "integer NOT NULL DEFAULT 0"),
+    ("_vectors", "text"),
+    ("_slot", "bytea"),
 )
 """System columns. `_prior`: confidence without evidence, as the store holds it. Instants: ms, UTC."""
 

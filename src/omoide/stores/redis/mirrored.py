@@ -16,7 +16,7 @@ from omoide.ops.request import (
 )
 from omoide.stores.redis.cache import Cache
 from omoide.stores.redis.calls import Call, Handler, answer, failure
-from omoide.stores.redis.codec import UNREADABLE, pack_plan, rate, shape, unpack_reply
+from omoide.stores.redis.codec import UNREADABLE, kind, pack_plan, rate, shape, unpack_reply
 from omoide.stores.redis.exchange import Argument, Command
 from omoide.stores.redis.keys import Keys
 
@@ -37,6 +37,7 @@ class Mirrored:
             **shape(spec),
             "rate": rate(spec),
             "interval": spec.ttl is not None,
+            "vectors": kind(spec),
             "first": request.first,
             "last": request.last,
             "begins": request.begins,
@@ -49,7 +50,7 @@ class Mirrored:
             "counters": [[name, str(value)] for name, value in changes.counters],
         }
         head = self.keys.head(request.scope)
-        arguments = [part for row in changes.rows for part in (row.operations, row.footprint, row.body)]
+        arguments = [part for row in changes.rows for part in _parts(row)]
         args: tuple[Argument, ...] = (pack_plan(plan), *arguments)
         return int((yield from answer(Call("apply", head, args, safe=True))))
 
@@ -93,9 +94,10 @@ class Mirrored:
         plan = {
             "token": request.token,
             "interval": request.scope.spec.ttl is not None,
+            "vectors": kind(request.scope.spec),
             "rows": [_row(row) for row in request.rows],
         }
-        arguments = [part for row in request.rows for part in (row.operations, row.footprint, row.body)]
+        arguments = [part for row in request.rows for part in _parts(row)]
         call = Call("load", self.keys.head(request.scope), (pack_plan(plan), *arguments), safe=True)
         if (yield from answer(call)) == -1:
             raise StoreError("this rebuild was given up or taken over", hint="start it again")
@@ -113,6 +115,11 @@ class Mirrored:
         with self.cache.lock:
             self.cache.forget(head)
         return int(live)
+
+
+def _parts(row: RowState) -> tuple[Argument, ...]:
+    """The arguments of a row beside the plan."""
+    return row.operations, row.footprint, row.body, row.slot
 
 
 def _row(row: RowState) -> dict[str, Any]:
