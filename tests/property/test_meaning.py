@@ -19,6 +19,7 @@ import oracle
 from omoide import (
     AutoKeyField,
     BM25Field,
+    CoOccurrenceField,
     DatetimeField,
     EmbeddingField,
     FloatField,
@@ -57,6 +58,7 @@ class MeantSaying(Model):
     occurred_at = DatetimeField()
     text = BM25Field(source="content")
     meaning = EmbeddingField(source="content", provider=nobody)
+    associations = CoOccurrenceField(entities=lambda text: ())
 
 
 SPEC = spec_of(MeantSaying)
@@ -98,6 +100,7 @@ class Agent:
         self.documents: dict[str, oracle.Document] = {}
         self.slots: dict[str, bytes] = {}
         self.sayings: dict[str, MeantSaying] = {}
+        self.edges: dict[str, dict[str, float]] = {}
 
     def change(self, times: int) -> None:
         """Save, edit, delete and embed later, through any of the writers."""
@@ -110,6 +113,10 @@ class Agent:
                 assert store.execute(ask.Erase(self.scope, (name,))) == (True,)
                 for held in (self.documents, self.slots, self.sayings):
                     held.pop(name, None)
+                for other in self.edges.pop(name, {}):
+                    del self.edges[other][name]
+            elif len(names) > 1 and kind < 0.22:
+                self._link(store, *self.random.sample(names, 2))
             elif names and kind < 0.3:
                 self._put(store, self.random.choice(names))
             elif names and kind < 0.4:
@@ -118,6 +125,14 @@ class Agent:
                 self._embed(store)
             else:
                 self._put(store, f"{self.random.randint(0, 10**9):x}")
+
+    def _link(self, store: Any, name: str, other: str) -> None:
+        weight = self.random.choice([0.5, 1.0, 3.0])
+        if max(len(self.edges.get(one, {})) for one in (name, other)) < 16:
+            assert store.execute(ask.Link(self.scope, name, other, weight)) > 0
+            for one, two in ((name, other), (other, name)):
+                held = self.edges.setdefault(one, {})
+                held[two] = held.get(two, 0.0) + weight
 
     def _put(self, store: Any, name: str) -> None:
         choose = self.random
@@ -230,6 +245,7 @@ def searched(agent: Agent, case: dict[str, Any]) -> tuple[ask.Search, list[tuple
         words=case["words"],
         weights=oracle.Weights(**weights),
         back_off=True,
+        edges=agent.edges,
         cosines={name: cosine(slot, query) for name, slot in agent.slots.items()},
         **asked,
         **options,
