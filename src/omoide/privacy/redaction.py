@@ -8,14 +8,22 @@ has no place of its own) drops the whole text.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
+from omoide.privacy.names import Strength, classify
 from omoide.privacy.normalise import plain
 from omoide.privacy.options import Options
 from omoide.privacy.scanner import Scan
-from omoide.privacy.values import has_rare_pair
+from omoide.privacy.values import has_rare_pair, transitions
 from omoide.privacy.verdict import Finding, Redaction, Verdict
 
+_ADDED: Final = re.compile(
+    r"[ \t]{0,3}(?:(?:\+|\.{1,2}|~|\|\||&|\\)[ \t]{0,3})?(?:\\?\r?\n[ \t]{0,12})?(?:\+[ \t]{0,3})?"
+    r"[\"'`][^\"'`\n]{1,2000}[\"'`]\S{0,4}"
+)
+_AS_RANDOM: Final = 0.2
+"""Share of changes of class from which on a word is no name."""
 MOST_PARTS: Final = 32
 """Parts that are taken out of one text; a text with more is dropped."""
 
@@ -50,17 +58,30 @@ def _widen(text: str, finding: Finding) -> tuple[int, int]:
 
 
 def _pieces_after(text: str, end: int) -> int:
-    """A token broken over lines goes on with the first word of the next ones."""
+    """A token goes on in the literal that is added to it, and with the first word of the next lines."""
+    while (match := _ADDED.match(text, end)) is not None:
+        end = match.end()
     while end < len(text):
         rest = text[end:]
         gap = len(rest) - len(rest.lstrip(" \t\r\n>\\"))
         if "\n" not in rest[:gap]:
             break
         words = rest[gap : gap + 4096].split(None, 1)
-        if not words or not _is_piece(words[0]):
+        if not words or not _is_piece(words[0]) or _is_name(words):
             break
         end += gap + len(words[0])
     return end
+
+
+def _is_name(words: list[str]) -> bool:
+    """The first word of a line names what comes next: without it, that would be judged alone."""
+    first = words[0]
+    core = first.strip("\"'`,;:=()[]{}")
+    if transitions(core) >= _AS_RANDOM:
+        return False
+    if first[-1] in "=:" or "=" in first or (len(words) > 1 and words[1][0] in "=:"):
+        return True
+    return classify(core.lower()) is not Strength.NONE
 
 
 def _pieces_before(text: str, start: int) -> int:

@@ -90,6 +90,8 @@ _SPLIT_CODE: Final = re.compile(
 _BACKUP: Final = re.compile(
     r"(?:backup|recovery|rescue|scratch|emergency|2fa|bypass)[ \-](?:codes?|keys?)(?![a-z])"
 )
+_WORD: Final = re.compile("[a-z]+")
+_FEWEST_OF_A_WALLET: Final = 12
 _SEED: Final = re.compile(
     r"(?<![a-z'])(?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n]{1,3}){11,23}(?:\d{1,2}[.):] ?)?[a-z]{3,8}(?![a-z])"
 )
@@ -334,11 +336,22 @@ def wallet_words(low: str) -> Finding | None:
     if not _has_row(low, function_words):
         return None
     for match in _SEED.finditer(low):
-        words = re.findall(r"[a-z]+", match.group(0))
-        strange = sum(map(has_rare_pair, words))
-        if not function_words & set(words) and strange * 6 <= len(words) and not _is_sorted(words):
-            return Finding("credential", "seed_phrase", match.start(), match.end())
+        row: list[re.Match[str]] = []
+        for word in (*_WORD.finditer(low, match.start(), match.end()), None):
+            if word is not None and word.group(0) not in function_words:
+                row.append(word)
+            elif _are_of_a_wallet([one.group(0) for one in row]):
+                return Finding("credential", "seed_phrase", row[0].start(), row[-1].end())
+            else:
+                row = []
     return None
+
+
+def _are_of_a_wallet(words: list[str]) -> bool:
+    """Twelve words or more of a language, in no order."""
+    if len(words) < _FEWEST_OF_A_WALLET or sum(map(has_rare_pair, words)) * 6 > len(words):
+        return False
+    return not _is_sorted(words)
 
 
 def _is_sorted(words: list[str]) -> bool:

@@ -65,6 +65,43 @@ def test_no_part_of_a_password_is_left(text: str, seed: int) -> None:
     assert not any(piece in result.text for piece in pieces(secret, 6))
 
 
+@settings(max_examples=CASES, deadline=None)
+@given(
+    rows=st.lists(st.sampled_from(ROWS), min_size=1, max_size=3),
+    line=st.sampled_from(
+        ["{n}={s}", "{n} = {s}", "{n}: {s}", '  "{n}": "{s}",', "export {n}='{s}'", "{n} {s}"]
+    ),
+    seed=st.integers(1, 10**6),
+)
+def test_no_secret_is_left_without_its_name(rows: list[dict[str, object]], line: str, seed: int) -> None:
+    """Taking one secret out must not take away the name by which the next is known."""
+    maker = Maker(seed)
+    bodies = [maker.body("an", 40) for _ in range(2)]
+    lines = []
+    for place, row in enumerate(rows):
+        least, most = row["size"]  # type: ignore[misc]
+        kind = "an" if row["body"] == "word" else str(row["body"])
+        body = maker.body(kind, min(most, max(least, 24)))
+        lines.append(line.format(n=f"VALUE_{place}", s=row["prefixes"][0] + body))  # type: ignore[index]
+        bodies.append(body)
+    lines[1:1] = [line.format(n="aws_secret_access_key", s=bodies[0])]
+    lines += [line.format(n="CLIENT_SECRET", s=bodies[1])]
+    left = redact("\n".join(lines)).text
+    assert not any(piece in left for body in bodies for piece in pieces(body))
+
+
+def test_what_is_added_to_a_piece_goes_with_it() -> None:
+    first, second = "xox" + "b-427688398976-2785092093", "643-" + Maker(6).body("an", 24)
+    assert second[:8] not in redact(f'use "{first}" + "{second}" thanks').text
+
+
+def test_the_words_of_a_wallet_go() -> None:
+    words = "silver cobalt mango harbor river pumpkin piano meadow otter ember amber tiger"
+    left = redact(f"my seed phrase is: {words}\nNot on Fridays, says Mia.").text
+    assert not set(words.split()) & set(left.split())
+    assert "Mia" in left
+
+
 def test_what_is_around_the_secret_stays() -> None:
     secret = "gh" + "p_" + Maker(5).body("an", 36)
     result = redact(f"why does {secret} fail with 401?")
