@@ -28,9 +28,15 @@ def server_reader(store_url: str) -> Iterator[Connection]:
 
 @pytest.fixture
 def keys(store_url: str, valkey_server: ValkeyServer) -> Iterator[Keys]:
-    raw = Keys(str(valkey_server.socket_path))
+    raw = Keys(valkey_server)
     yield raw
     raw.redis.close()
+
+
+@pytest.fixture
+def one_server(valkey_server: ValkeyServer) -> None:
+    """Scripts are changed, and users made, on one node: on a cluster the test is skipped."""
+    assert valkey_server.socket_path
 
 
 @pytest.fixture

@@ -9,8 +9,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-import redis as client
-
 import oracle
 from omoide.connection import Connection
 from omoide.core import vectors
@@ -39,6 +37,7 @@ from omoide.ops.request import (
     Search,
 )
 from omoide.stores.redis.codec import STATISTICS, encode_put, statistics
+from omoide.testing.servers import ValkeyServer
 
 HALF_LIFE = 30 * 86_400.0
 _DUMP = """
@@ -222,13 +221,17 @@ def copy_page(connection: Connection, scope: Scope, token: str, page: Any) -> in
 class Keys:
     """The raw keys of a namespace, over a client of its own."""
 
-    def __init__(self, path: str) -> None:
-        self.redis = client.Redis(unix_socket_path=path)
+    def __init__(self, server: ValkeyServer) -> None:
+        self.redis = server.client()
+        self._server = server
 
     def dump(self, pattern: str = "omoide:*") -> dict[bytes, tuple[Any, ...]]:
         """Key -> (type, expiry, content): what a client could see of it."""
         found = {}
-        for key, kind, expiry, held in self.redis.eval(_DUMP, 0, pattern):
+        nodes = getattr(self._server, "servers", [self._server])
+        for key, kind, expiry, held in (
+            one for node in nodes for one in node.command("EVAL", _DUMP, 0, pattern)
+        ):
             if kind == b"hash":
                 held = sorted(zip(held[::2], held[1::2], strict=True))
             found[key] = (kind, expiry, held)

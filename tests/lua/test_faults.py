@@ -31,7 +31,7 @@ WRITE_COMMANDS = (
 )
 LETTERS = "htsawxrmfdeqcgkionvz"
 BUILDS_ANEW = ("adopt", "swap", "swap_with_vectors", "embed_first", "embed_over_another_kind")
-pytestmark = pytest.mark.parametrize("name", SITUATIONS)
+pytestmark = [pytest.mark.parametrize("name", SITUATIONS), pytest.mark.usefixtures("one_server")]
 
 
 def attempt(connection: Connection, request: Any) -> StoreError | None:

@@ -89,6 +89,7 @@ def test_every_verb_says_what_it_takes_and_what_it_costs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", names())
+@pytest.mark.usefixtures("one_server")
 def test_the_digest_is_the_server_s(name: str, keys: Keys) -> None:
     script = load(name)
     assert keys.redis.script_load(script.source).encode() == script.sha
@@ -164,6 +165,7 @@ def test_read_only_verbs_write_nothing_by_their_text(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(loader.READ_ONLY - {"rank", "fetch"}))
+@pytest.mark.usefixtures("one_server")
 def test_read_verbs_run_where_writes_are_refused(
     name: str, connection: Connection, scope: Scope, keys: Keys
 ) -> None:
@@ -198,6 +200,7 @@ def test_read_verbs_run_where_writes_are_refused(
     assert isinstance(reply, list)
 
 
+@pytest.mark.usefixtures("one_server")
 def test_both_readers_rank_where_writes_are_refused(
     connection: Connection, server_reader: Connection, scope: Scope, keys: Keys
 ) -> None:
@@ -210,6 +213,7 @@ def test_both_readers_rank_where_writes_are_refused(
     assert "cmdstat_evalsha" not in sent
 
 
+@pytest.mark.usefixtures("one_server")
 def test_a_server_that_forgets_its_scripts_is_sent_them_again(
     connection: Connection, scope: Scope, keys: Keys
 ) -> None:

@@ -42,7 +42,7 @@ def test_out_of_memory_a_write_happens_whole_or_not(
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_every_write_runs_on_a_cluster(name: str, cluster_url: str, valkey_cluster: ValkeyCluster) -> None:
     owner = valkey_cluster.owner(key_slot(b"{Note/a}"))
-    keys = Keys(str(owner.socket_path))
+    keys = Keys(owner)
     with Connection(cluster_url, reader="client") as connection:
         request = SITUATIONS[name](connection, keys)
         before = keys.dump()

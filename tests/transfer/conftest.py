@@ -19,9 +19,7 @@ def connection(store_url: str) -> Iterator[Connection]:
 @pytest.fixture
 def raw(store_url: str, valkey_server: ValkeyServer) -> Iterator[object]:
     """The server itself, past the library."""
-    import redis
-
-    client = redis.Redis(unix_socket_path=str(valkey_server.socket_path))
+    client = valkey_server.client()
     yield client
     client.close()
 

@@ -169,6 +169,12 @@ class ValkeyServer:
         """Reply to one command, over a connection of its own; error replies are raised."""
         return _node(self, *args)
 
+    def client(self) -> Any:
+        """A client of redis-py, to be closed."""
+        import redis
+
+        return redis.Redis(unix_socket_path=str(self.socket_path))
+
     def flush(self) -> None:
         """Remove every key and every cached script."""
         self.command("FLUSHALL", "SYNC")
@@ -347,6 +353,12 @@ class ValkeyCluster:
         if isinstance(replies[0], list):
             return [one for reply in replies for one in reply]
         return b"".join(replies) if args[0] == "INFO" else replies[0]
+
+    def client(self) -> Any:
+        """A cluster client of redis-py, to be closed."""
+        import redis
+
+        return redis.RedisCluster("127.0.0.1", self.servers[0].port)
 
     def owner(self, slot: int) -> ValkeyServer:
         """The primary that serves a slot, as the first running node sees it."""
