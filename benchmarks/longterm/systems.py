@@ -22,13 +22,18 @@ BATCH = 1_000
 
 
 class System(Protocol):
-    """One system under test. `operations`: name -> how to do it once, given a text."""
+    """One system under test. `operations`: what of it is measured; each takes a resource and a text."""
+
+    operations: tuple[str, ...]
 
     def open(self, redis: str, postgres: str) -> None:
         """Connect to empty servers."""
 
     def load(self, resource: str, texts: Sequence[str]) -> None:
         """Store all texts for a resource, the fastest way there is."""
+
+    def copy(self, source: str, resource: str) -> None:
+        """Give another resource the same memories."""
 
     def retain(self, resource: str, text: str) -> None:
         """Store one text."""
@@ -41,7 +46,7 @@ class System(Protocol):
 
 
 class Omoide:
-    """Recall from the index in Redis."""
+    operations = ("recall", "recall_rows", "retain")
 
     def open(self, redis: str, postgres: str) -> None:
         import omoide
@@ -72,34 +77,62 @@ class Omoide:
                 for text, digest in digests
             )
 
+    def copy(self, source: str, resource: str) -> None:
+        """In the rows; then the index is built from them."""
+        import omoide
+        from omoide.recipes import LongTermRecord
+        from omoide.stores.postgres.script import Step
+
+        def script() -> Any:
+            for table, values in (
+                ("popagent_memories", {"_partition", "resource_id"}),
+                ("omoide_partitions", {"partition"}),
+            ):
+                rows = yield Step(
+                    "SELECT column_name FROM information_schema.columns WHERE table_name = %s"
+                    " AND is_generated = 'NEVER' AND table_schema = current_schema()",
+                    (table,),
+                )
+                names = [name for (name,) in rows]
+                taken = ", ".join("%(new)s" if name in values else f'"{name}"' for name in names)
+                listed = ", ".join(f'"{name}"' for name in names)
+                (key,) = values - {"resource_id"}
+                yield Step(
+                    f"INSERT INTO {table} ({listed}) SELECT {taken} FROM {table} WHERE {key} = %(old)s",
+                    {"new": resource, "old": source},
+                )
+
+        self._connection.database.run(script)
+        omoide.reindex(LongTermRecord, resource_id=resource)
+
     def retain(self, resource: str, text: str) -> None:
         if not self.memory(resource).retain(text):
             raise RuntimeError("nothing was stored")
 
     def recall(self, resource: str, query: str) -> int:
+        return self._recalled(resource, query, "redis")
+
+    def recall_rows(self, resource: str, query: str) -> int:
+        """As while Redis is away."""
+        self._connection.mirror.read_rows_until = float("inf")
+        found = self._recalled(resource, query, "postgres")
+        self._connection.mirror.read_rows_until = 0.0
+        return found
+
+    def _recalled(self, resource: str, query: str, store: str) -> int:
         found = self.memory(resource).recall(query, limit=RECALLED)
-        if found.metadata["store"] != self.store:
+        if found.metadata["store"] != store:
             raise RuntimeError(f"{found.metadata['store']} answered")
         return len(found.records)
-
-    store = "redis"
 
     def close(self) -> None:
         self._connection.close()
 
 
-class OmoideRows(Omoide):
-    """Recall from the rows, as while Redis is away."""
-
-    store = "postgres"
-
-    def open(self, redis: str, postgres: str) -> None:
-        super().open(redis, postgres)
-        self._connection.mirror.read_rows_until = float("inf")
-
-
 class Sql:
     """The same table without the mirror's columns, and the same statement."""
+
+    operations = ("recall", "retain")
 
     def open(self, redis: str, postgres: str) -> None:
         import psycopg
@@ -132,6 +165,14 @@ class Sql:
         with self._connection.cursor() as cursor:
             cursor.executemany(_INSERT, [_row(resource, text) for text in texts])
 
+    def copy(self, source: str, resource: str) -> None:
+        self._connection.execute(
+            "INSERT INTO popagent_memories (memory_id, _partition, kind, content, content_sha256,"
+            " importance, _time, _flags, _length, _prior) SELECT memory_id, %s, kind, content, content_sha256,"
+            " importance, _time, _flags, _length, _prior FROM popagent_memories WHERE _partition = %s",
+            (resource, source),
+        )
+
     def retain(self, resource: str, text: str) -> None:
         self._connection.execute(_INSERT, _row(resource, text))
 
@@ -158,6 +199,8 @@ class Sql:
 class Popoto:
     """As its guide says for PostgreSQL; the cap of 1,000 records lifted by its variable."""
 
+    operations = ("recall", "retain")
+
     def open(self, redis: str, postgres: str) -> None:
         os.environ["POPOTO_BACKEND"] = "postgres"
         os.environ["POPOTO_POSTGRES_URL"] = postgres
@@ -176,6 +219,9 @@ class Popoto:
     def load(self, resource: str, texts: Sequence[str]) -> None:
         for text in texts:
             self.retain(resource, text)
+
+    def copy(self, source: str, resource: str) -> None:
+        raise MissingSystemError("popoto is measured with one resource: sizes up to 5,000")
 
     def retain(self, resource: str, text: str) -> None:
         self._model(agent_id=resource, content=text, importance=0.5).save()
@@ -213,7 +259,6 @@ def _row(resource: str, text: str) -> tuple[Any, ...]:
 
 SYSTEMS: dict[str, type[System]] = {
     "omoide": Omoide,
-    "omoide-rows": OmoideRows,
     "sql": Sql,
     "popoto": Popoto,
 }
