@@ -114,9 +114,9 @@ class Omoide:
 
     def recall_rows(self, resource: str, query: str) -> int:
         """As while Redis is away."""
-        self._connection.mirror.read_rows_until = float("inf")
+        self._connection.mirror.away_until = float("inf")
         found = self._recalled(resource, query, "postgres")
-        self._connection.mirror.read_rows_until = 0.0
+        self._connection.mirror.away_until = 0.0
         return found
 
     def _recalled(self, resource: str, query: str, store: str) -> int:
@@ -168,8 +168,9 @@ class Sql:
     def copy(self, source: str, resource: str) -> None:
         self._connection.execute(
             "INSERT INTO popagent_memories (memory_id, _partition, kind, content, content_sha256,"
-            " importance, _time, _flags, _length, _prior) SELECT memory_id, %s, kind, content, content_sha256,"
-            " importance, _time, _flags, _length, _prior FROM popagent_memories WHERE _partition = %s",
+            " importance, _time, _flags, _length, _prior)"
+            " SELECT memory_id, %s, kind, content, content_sha256, importance, _time, _flags, _length, _prior"
+            " FROM popagent_memories WHERE _partition = %s",
             (resource, source),
         )
 

@@ -49,7 +49,7 @@ class OmoideRowsRanker:
             self._assembler = omoide.ContextAssembler(
                 self._model, max_items=depth, max_tokens=PLENTY, track=False
             )
-            self._connection.mirror.read_rows_until = float("inf")
+            self._connection.mirror.away_until = float("inf")
         result = answered(self._assembler.assemble(question, resource_id=conversation))
         if result.metadata["store"] not in ("postgres", None):
             raise RuntimeError("the index answered")

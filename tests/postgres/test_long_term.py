@@ -226,11 +226,11 @@ def test_a_block_stays_within_its_budget(memory: LongTermMemory, text: str) -> N
 def recalled_by(memory: LongTermMemory, store: str, query: str, **options: Any) -> Any:
     """A recall answered by one of the two stores."""
     connection: Any = port.current()
-    connection.mirror.read_rows_until = float("inf") if store == "postgres" else 0.0
+    connection.mirror.away_until = float("inf") if store == "postgres" else 0.0
     try:
         found = memory.recall(query, **options)
     finally:
-        connection.mirror.read_rows_until = 0.0
+        connection.mirror.away_until = 0.0
     assert found.metadata["store"] == store
     return found
 
@@ -303,10 +303,10 @@ def test_no_query_is_a_syntax_error(memory: LongTermMemory, query: str) -> None:
     memory.retain("The main road is closed")
     for store in ("redis", "postgres"):
         connection: Any = port.current()
-        connection.mirror.read_rows_until = float("inf") if store == "postgres" else 0.0
+        connection.mirror.away_until = float("inf") if store == "postgres" else 0.0
         found = memory.recall(query)
         assert len(found.records) == (1 if query == "main" else 0)
-    connection.mirror.read_rows_until = 0.0
+    connection.mirror.away_until = 0.0
 
 
 # ---- settings, threads, tools --------------------------------------------------------------------------
@@ -473,6 +473,29 @@ def test_redis_away_and_back(postgres_server: PostgresServer) -> None:
                 break
             time.sleep(0.1)
         assert found.metadata["store"] == "redis"
+
+
+def test_a_redis_that_does_not_answer_is_not_waited_for_twice(postgres_server: PostgresServer) -> None:
+    url = postgres_server.url_of(postgres_server.create())
+    with (
+        ValkeyServer() as server,
+        Connection(server.url, postgres=url, timeout=20) as connection,
+        connection.use(),
+    ):
+        memory = LongTermMemory("ada", deadline=2.0)
+        memory.retain("The theme is dark", key="ui.theme")
+        assert memory.recall("theme").metadata["store"] == "redis"
+        server.pause()
+        try:
+            found = memory.recall("theme")
+            assert (found.metadata["store"], len(found.records)) == ("postgres", 1)
+            trips = connection.round_trips
+            assert memory.recall("theme").metadata["store"] == "postgres"
+            assert memory.retain("The theme is light", key="ui.theme").mirrored is False
+            assert memory.recall("theme").records[0].content == "The theme is light"
+            assert connection.round_trips == trips
+        finally:
+            server.resume()
 
 
 def test_postgres_away_is_an_outage_for_writes_and_none_for_recall(store_url: str) -> None:

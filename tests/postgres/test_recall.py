@@ -48,14 +48,6 @@ def connection(valkey_url: str, postgres_server: PostgresServer) -> Iterator[Con
     postgres_server.drop(name)
 
 
-@pytest.fixture
-def rows_only(connection: Any) -> Iterator[Connection]:
-    """Reads go to the rows."""
-    connection.mirror.read_rows_until = float("inf")
-    yield connection
-    connection.mirror.read_rows_until = 0.0
-
-
 def asked(connection: Connection, query: str, *values: Any) -> list[tuple[Any, ...]]:
     def script() -> Any:
         return (yield Step(query, values))
@@ -90,24 +82,25 @@ def test_both_paths_answer_as_well_as_the_index_alone(connection: Any) -> None:
         turns = _load(conversation)
         asked(connection, "ANALYZE popagent_memories")
         for store, found in scores.items():
-            connection.mirror.read_rows_until = float("inf") if store == "postgres" else 0.0
+            connection.mirror.away_until = float("inf") if store == "postgres" else 0.0
             for question in conversation.questions:
                 if question.category == "adversarial":
                     continue
                 result = assembler.assemble(question.text, resource_id=conversation.id)
                 assert result.metadata["store"] == store
                 found.append(score([turns[one.memory_id] for one in result.records], question.gold))
-        connection.mirror.read_rows_until = 0.0
+        connection.mirror.away_until = 0.0
     redis, postgres = (mean(found)["nDCG@10"] for found in scores.values())
     assert postgres >= 0.47
     assert redis >= 0.6
     assert abs(redis - postgres) < 0.03
 
 
-def test_any_mirrored_model_is_recalled_from_its_rows(rows_only: Connection) -> None:
+def test_any_mirrored_model_is_recalled_from_its_rows(connection: Any) -> None:
     RecallNote(team="a", title="Deploys", body="blue-green", labels={"ops", "x'y"}, places=3).save()
     RecallNote(team="a", title=None, body="Deploys are on Tuesdays", labels={"ops"}, importance=0.1).save()
     RecallNote(team="b", title="Deploys", body="are never").save()
+    connection.mirror.away_until = float("inf")
     assembler = ContextAssembler(RecallNote, track=False)
 
     def found(query: str, **filters: Any) -> list[str]:
@@ -132,6 +125,7 @@ def test_any_mirrored_model_is_recalled_from_its_rows(rows_only: Connection) -> 
     ]
     got = RecallNote.query.get(team="a", note=first.note)
     assert (got.title, got.labels, got.places) == ("Deploys", {"ops", "x'y"}, 3)
+    connection.mirror.away_until = 0.0
 
 
 def test_an_answer_of_rows_is_the_answer_of_the_store(connection: Any) -> None:
@@ -141,15 +135,17 @@ def test_an_answer_of_rows_is_the_answer_of_the_store(connection: Any) -> None:
     assembler.assemble("needle", resource_id="same")
     held = []
     for until in (0.0, float("inf")):
-        connection.mirror.read_rows_until = until
+        connection.mirror.away_until = until
         (found,) = assembler.assemble("needle", resource_id="same").records
         told = found._omoide.record
         held.append((told.id, told.values, told.version, told.time_ms, told.importance, told.confidence))
-    connection.mirror.read_rows_until = 0.0
+    connection.mirror.away_until = 0.0
     assert held[0] == held[1]
 
 
-def test_a_query_is_one_statement_that_holds_no_word(rows_only: Connection) -> None:
+def test_a_query_is_one_statement_that_holds_no_word(connection: Any) -> None:
+    connection.mirror.away_until = float("inf")
     ContextAssembler(LongTermRecord, track=False).assemble("haystack in May 2023", resource_id="same")
-    seen = asked(rows_only, "SELECT query FROM pg_stat_activity WHERE query LIKE %s", "%WITH wanted%")
+    connection.mirror.away_until = 0.0
+    seen = asked(connection, "SELECT query FROM pg_stat_activity WHERE query LIKE %s", "%WITH wanted%")
     assert all("haystack" not in text for (text,) in seen)

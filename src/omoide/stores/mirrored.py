@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from omoide.errors import OmoideError
+from omoide.ops import port
 from omoide.ops import request as ask
 from omoide.ops.request import Request
 from omoide.ops.run import AsyncStore, Store
@@ -71,7 +72,7 @@ class MirroredStore:
 
     def _answer(self, step: Any, database: Database) -> Any:
         from omoide.stores.postgres import tables
-        from omoide.stores.postgres.mirror import Pause, Prepare, Transaction
+        from omoide.stores.postgres.mirror import Pause, Prepare, Transaction, Within
 
         if isinstance(step, Transaction):
             return database.run(step.script, *step.args)
@@ -79,6 +80,9 @@ class MirroredStore:
             return tables.prepare(database, step.spec)
         if isinstance(step, Pause):
             return time.sleep(step.seconds)
+        if isinstance(step, Within):
+            with port.deadline(step.seconds):
+                return self.store.execute(step.request)
         return self.store.execute(step)
 
 
@@ -113,7 +117,7 @@ class AsyncMirroredStore:
 
     async def _answer(self, step: Any, database: Database) -> Any:
         from omoide.stores.postgres import tables
-        from omoide.stores.postgres.mirror import Pause, Prepare, Transaction
+        from omoide.stores.postgres.mirror import Pause, Prepare, Transaction, Within
 
         if isinstance(step, Transaction):
             return await database.arun(step.script, *step.args)
@@ -123,4 +127,7 @@ class AsyncMirroredStore:
             import asyncio
 
             return await asyncio.sleep(step.seconds)
+        if isinstance(step, Within):
+            with port.deadline(step.seconds):
+                return await self.store.execute(step.request)
         return await self.store.execute(step)

@@ -30,6 +30,7 @@ from omoide.errors import (
     StoreUnavailableError,
 )
 from omoide.model.schema import ModelSpec, Scope
+from omoide.ops import port
 from omoide.ops import request as ask
 from omoide.ops.request import Applied, Apply, Batch, Deliver, Erase, Observe, Put, PutReply, Request
 from omoide.stores.postgres.accesses import Accesses
@@ -38,8 +39,9 @@ from omoide.stores.postgres.ledger import Committed, Ledger
 from omoide.stores.postgres.outbox import LOST, drain
 from omoide.stores.postgres.session import Script, Step
 from omoide.stores.postgres.tables import Table, partition_name
+from omoide.types import Seconds
 
-__all__ = ["Mirror", "MirrorPlan", "Pause", "Prepare", "Transaction"]
+__all__ = ["Mirror", "MirrorPlan", "Pause", "Prepare", "Transaction", "Within"]
 
 R = TypeVar("R")
 CHANNEL = "omoide_outbox"
@@ -48,8 +50,8 @@ CHANNEL = "omoide_outbox"
 TOGETHER = 64
 """Most writes of one partition in one transaction, and so in one call of the store."""
 
-AWAY_SECONDS = 1.0
-"""How long reads go to the rows at once after the store was away."""
+AWAY_SECONDS, MOST_AWAY_SECONDS = 1.0, 30.0
+"""How long reads go to the rows, and writes to a projector, without asking a store that was away."""
 
 _log = logging.getLogger("omoide")
 
@@ -60,6 +62,19 @@ class Transaction:
 
     script: Callable[..., Script[Any]]
     args: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A request to the store that may take half of the time that is left: the rows need the other."""
+
+    request: Request[Any]
+
+    @property
+    def seconds(self) -> Seconds | None:
+        """The bound now; None without a deadline."""
+        left = port.remaining()
+        return None if left is None else left / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +91,7 @@ class Pause:
     seconds: float
 
 
-MirrorPlan: TypeAlias = Generator["Transaction | Prepare | Pause | Request[Any]", Any, R]
+MirrorPlan: TypeAlias = Generator["Transaction | Prepare | Pause | Within | Request[Any]", Any, R]
 
 
 class Mirror:
@@ -99,7 +114,7 @@ class Mirror:
         self.draining: set[tuple[str, str]] = set()
         self._tables: dict[str, Table] = {}
         self._shown: dict[tuple[str, str], int] = {}
-        self.read_rows_until = 0.0
+        self.away_until = 0.0
         self._plans: dict[type, Callable[[Any], MirrorPlan[Any]]] = {
             Put: self._one,
             Erase: self._one,
@@ -153,12 +168,17 @@ class Mirror:
         """Tell the store what was committed; False when it is left to a projector."""
         assert committed.changes is not None
         apply = Apply(scope, committed.seq, committed.seq, committed.changes, committed.begins)
+        asked = time.monotonic()
         try:
+            if self.is_away:
+                raise StoreUnavailableError("the store was away a moment ago")
             applied: int = yield apply
             if applied < committed.seq and applied >= 0:
                 applied = yield from drain(self, scope, until=committed.seq)
         except (StoreError, ModelError) as error:
             applied = -1
+            if not self.is_away and isinstance(error, StoreUnavailableError | StoreTimeoutError):
+                self._went_away(asked)
             _log.debug("%s: a write is left to a projector (%s)", scope.spec.name, type(error).__name__)
         if applied >= committed.seq:
             self.shown(scope, partition, applied)
@@ -173,6 +193,7 @@ class Mirror:
         """Remember that the store shows a commit: its outbox entries are not needed any more."""
         if len(self._shown) > 10_000:
             self._shown.clear()
+        self.away_until = 0.0
         name = (scope.spec.name, partition)
         self._shown[name] = max(seq, self._shown.get(name, 0))
 
@@ -190,6 +211,8 @@ class Mirror:
     def _deliver(self, request: Deliver) -> MirrorPlan[None]:
         """The turn is kept in the store; accesses are counted in the rows, a few seconds later."""
         counters = request.counters
+        if self.is_away:
+            raise StoreUnavailableError("the store was away a moment ago")
         yield replace(request, counters=())
         if request.scope.spec.tracks_access:
             self.accesses.add(request.scope, request.ids)
@@ -279,18 +302,20 @@ class Mirror:
         """A read goes to the store; an answer of nothing is believed only from a partition that is there.
 
         It costs two more round trips then: one to see that the partition is there, one to ask it again, since
-        it may have come back just now.
+        it may have come back just now. What rows can answer, they answer while the store is away.
         """
-        if is_answered(request) and time.monotonic() < self.read_rows_until:
-            return (yield from self._from_rows(request))
-        if isinstance(request, ask.Get) and request.settled:
-            return (yield from self._from_rows(request))
-        try:
+        if not is_answered(request):
             reply = yield request
+            if _is_nothing(reply) and not (yield from self._is_empty(request.scope)):
+                reply = yield request
+            return reply
+        if self.is_away or (isinstance(request, ask.Get) and request.settled):
+            return (yield from self._from_rows(request))
+        asked = time.monotonic()
+        try:
+            reply = yield Within(request)
         except (StoreUnavailableError, StoreTimeoutError):
-            if not is_answered(request):
-                raise
-            self.read_rows_until = time.monotonic() + AWAY_SECONDS
+            self._went_away(asked)
             return (yield from self._from_rows(request))
         if not _is_nothing(reply):
             return reply
@@ -298,10 +323,18 @@ class Mirror:
             if not (yield from self._is_empty(request.scope)):
                 reply = yield request
         except StoreUnavailableError:
-            if not is_answered(request):
-                raise
             return (yield from self._from_rows(request))
         return reply
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the store did not answer lately, so that nobody waits for it again yet."""
+        return time.monotonic() < self.away_until
+
+    def _went_away(self, asked: Seconds) -> None:
+        """Leave the store alone for four times as long as it let us wait: 1 s to 30 s."""
+        now = time.monotonic()
+        self.away_until = now + min(MOST_AWAY_SECONDS, max(AWAY_SECONDS, 4 * (now - asked)))
 
     def _from_rows(self, request: Any) -> MirrorPlan[Any]:
         """The answer of the rows to a read."""
