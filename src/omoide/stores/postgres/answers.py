@@ -61,7 +61,8 @@ def search(table: Table, partition: str, request: Search) -> Script[SearchReply]
     held = yield from _by_id(table, request.scope, partition, [unescaped(one) for one, _, _ in ranked])
     live = yield from count(table, partition, Count(request.scope))
     hits = tuple(Hit(held[unescaped(one)], score, text) for one, score, text in ranked)
-    return SearchReply(hits, POSTGRES, 1, live)
+    skipped = () if request.vector is None else ("meaning",)
+    return SearchReply(hits, POSTGRES, 1, live, skipped)
 
 
 def find(table: Table, partition: str, request: Find) -> Script[tuple[Record, ...]]:
