@@ -10,9 +10,28 @@ from typing import Any
 from benchmarks.rivals.omoide import BATCH, PLENTY, answered
 from benchmarks.rivals.system import MissingSystemError, Turn
 
+_models: list[Any] = []
+
+
+def memory_model() -> Any:
+    """BenchMemory, mirrored. Defined once: a name is one table."""
+    if not _models:
+        from omoide import PostgresMirror
+        from omoide.recipes import DefaultMemory
+
+        class BenchRow(DefaultMemory):
+            max_records_per_partition = 0
+
+            class Meta:
+                mirror = PostgresMirror()
+
+        _models.append(BenchRow)
+    return _models[0]
+
 
 def ranker() -> OmoideRowsRanker:
     import_module("psycopg")
+    memory_model()
     return OmoideRowsRanker()
 
 
@@ -22,7 +41,6 @@ class OmoideRowsRanker:
     def open(self, url: str) -> None:
         import omoide
         from omoide.errors import CapabilityError
-        from omoide.recipes import LongTermRecord
         from omoide.testing import PostgresServer
 
         try:
@@ -32,7 +50,7 @@ class OmoideRowsRanker:
         self._server.start()
         address = self._server.url_of(self._server.create())
         self._connection: Any = omoide.connect(url, postgres=address)
-        self._model = LongTermRecord
+        self._model = memory_model()
         self._turns: dict[str, str] = {}
         self._assembler: Any = None
 
@@ -50,7 +68,7 @@ class OmoideRowsRanker:
                 self._model, max_items=depth, max_tokens=PLENTY, track=False
             )
             self._connection.mirror.away_until = float("inf")
-        result = answered(self._assembler.assemble(question, resource_id=conversation))
+        result = answered(self._assembler.assemble(question, agent_id=conversation))
         if result.metadata["store"] not in ("postgres", None):
             raise RuntimeError("the index answered")
         return [self._turns[record.memory_id] for record in result.records]
@@ -64,10 +82,8 @@ class OmoideRowsRanker:
 
     def _record(self, conversation: str, turn: Turn) -> Any:
         record = self._model(
-            resource_id=conversation,
-            kind="episode",
+            agent_id=conversation,
             content=turn.text,
-            identity=turn.id,
             session_id=turn.session,
             author=turn.author,
             occurred_at=datetime.fromisoformat(turn.time),

@@ -181,6 +181,45 @@ def test_fifty_at_once_leave_one_row(
     assert len(ids) == 1
 
 
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"kind": "note"}, "kind"),
+        ({"content": ""}, "content"),
+        ({"content": " \n"}, "content"),
+        ({"content": "語" * 2_001}, "content"),
+        ({"kind": "episode", "content": "x" * 12_101}, "content"),
+        ({"kind": "episode", "semantic_key": "a"}, "semantic_key"),
+        ({"semantic_key": " "}, "semantic_key"),
+        ({"semantic_key": "k" * 129}, "semantic_key"),
+        ({"importance": 1.5}, "importance"),
+        ({"importance": -0.1}, "importance"),
+    ],
+)
+def test_the_bounds_hold_for_a_plain_save(connection: Connection, values: dict[str, Any], field: str) -> None:
+    with pytest.raises(FieldError, match=rf"LongTermRecord\.{field}"):
+        LongTermRecord(**{"resource_id": "ada", "content": "x", **values}).save()
+    with pytest.raises(FieldError, match=rf"LongTermRecord\.{field}"):
+        LongTermRecord.save_many([LongTermRecord(**{"resource_id": "ada", "content": "x", **values})])
+
+
+def test_a_plain_save_is_the_same_memory(memory: LongTermMemory) -> None:
+    saved = memory.retain("Mia is on call")
+    plain = LongTermRecord(resource_id="ada", content="Mia is on call", identity="made up").save()
+    assert (plain.reason, plain.duplicate_of) == ("duplicate", saved.id)
+    keyed = LongTermRecord(resource_id="ada", content="dark", semantic_key="ui.theme")
+    assert keyed.save()
+    assert memory.retain("light", key="ui.theme").id == keyed.memory_id
+    episode = memory.get(memory.retain_turn("Who is on call?", "Mia").id)
+    assert episode is not None
+    for changes in ({"content": "User: x\nAssistant: y"}, {"kind": "fact"}, {"semantic_key": "a"}):
+        with pytest.raises(FieldError):
+            episode.update(**changes)
+    assert episode.update(importance=0.9)
+    with pytest.raises(FieldError, match="kind"):
+        keyed.update(kind="episode", semantic_key=None)
+
+
 # ---- recall ------------------------------------------------------------------------------------------
 
 

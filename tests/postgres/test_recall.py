@@ -15,7 +15,7 @@ from benchmarks.retrieval.metrics import mean, score
 from omoide import Connection, ContextAssembler, Model
 from omoide.fields import AutoKeyField, BM25Field, FloatField, IntField, KeyField, StringField, TagField
 from omoide.model.mirror import PostgresMirror
-from omoide.recipes import LongTermRecord
+from omoide.recipes import DefaultMemory, LongTermRecord
 from omoide.stores.postgres.script import Step
 from omoide.testing import PostgresServer
 
@@ -39,6 +39,13 @@ class RecallNote(Model):
     words = BM25Field(source=("title", "body"))
 
 
+class RecallTurn(DefaultMemory):
+    max_records_per_partition = 0
+
+    class Meta:
+        mirror = PostgresMirror()
+
+
 @pytest.fixture(scope="module")
 def connection(valkey_url: str, postgres_server: PostgresServer) -> Iterator[Connection]:
     name = postgres_server.create()
@@ -56,20 +63,18 @@ def asked(connection: Connection, query: str, *values: Any) -> list[tuple[Any, .
 
 
 def _load(conversation: Conversation) -> dict[str, str]:
-    """Every turn as one episode of one resource; record id -> turn id."""
+    """Every turn as one row, every conversation as one partition; record id -> turn id."""
     records = [
-        LongTermRecord(
-            resource_id=conversation.id,
-            kind="episode",
+        RecallTurn(
+            agent_id=conversation.id,
             content=turn.text,
-            identity=turn.id,
             session_id=turn.session,
             author=turn.author,
             occurred_at=datetime.fromisoformat(turn.time),
         )
         for turn in conversation.turns
     ]
-    assert all(LongTermRecord.save_many(records))
+    assert all(RecallTurn.save_many(records))
     return {record.memory_id: turn.id for record, turn in zip(records, conversation.turns, strict=True)}
 
 
@@ -77,16 +82,16 @@ def test_both_paths_answer_as_well_as_the_index_alone(connection: Any) -> None:
     if not FILE.is_file():
         pytest.skip("retrieval-dev.json is not there: set OMOIDE_DATA")
     scores: dict[str, list[dict[str, float]]] = {"redis": [], "postgres": []}
-    assembler = ContextAssembler(LongTermRecord, max_items=20, max_tokens=1_000_000, track=False)
+    assembler = ContextAssembler(RecallTurn, max_items=20, max_tokens=1_000_000, track=False)
     for conversation in read(FILE)[: None if FULL else 1]:
         turns = _load(conversation)
-        asked(connection, "ANALYZE popagent_memories")
+        asked(connection, "ANALYZE omoide_recall_turn")
         for store, found in scores.items():
             connection.mirror.away_until = float("inf") if store == "postgres" else 0.0
             for question in conversation.questions:
                 if question.category == "adversarial":
                     continue
-                result = assembler.assemble(question.text, resource_id=conversation.id)
+                result = assembler.assemble(question.text, agent_id=conversation.id)
                 assert result.metadata["store"] == store
                 found.append(score([turns[one.memory_id] for one in result.records], question.gold))
         connection.mirror.away_until = 0.0

@@ -15,9 +15,8 @@ from math import isfinite
 from typing import Any
 
 from omoide.errors import FieldError
+from omoide.recipes.longterm.record import FACT_CHARS, KEY_CHARS
 
-FACT_CHARS = 2_000
-KEY_CHARS = 128
 QUERY_CHARS = 4_096
 MOST_RECALLED = 50
 RECALLED = 8

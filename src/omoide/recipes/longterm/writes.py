@@ -117,10 +117,7 @@ def edit(
     told: dict[str, Any] = {**changes, "updated_at": datetime.now(UTC)}
     if "content" in changes:
         digest = digest_of(changes["content"])
-        told |= {
-            "content_sha256": digest,
-            "identity": identity_of(FACT, held.semantic_key, digest),
-        }
+        told |= {"content_sha256": digest, "identity": identity_of(FACT, held.semantic_key, digest)}
     return (yield from saves.update(held, told))
 
 
