@@ -366,6 +366,20 @@ def test_what_is_evicted_leaves_the_end_it_made(connection: Connection) -> None:
     assert intervals(TinyFacts) == {"now": (day(1), day(90_000)), "other": (day(1), None)}
 
 
+def test_what_is_erased_leaves_no_trace_of_what_it_said(
+    connection: Connection, contents: Callable[[], bytes]
+) -> None:
+    fact("oslo", 1, topic="secret place", content="the heron nests in the reeds").save()
+    fact("rome", 5, topic="secret place", content="the heron left").save()
+    fact("nine", 1, topic=None).save()
+    fact("ten", 2, topic=None).save(supersedes="nine")
+    assert b"heron" in contents()
+    assert LivingFact.delete_many(["oslo", "rome", "nine", "ten"], agent_id="a") == 4
+    held = contents()
+    for word in (b"heron", b"secret", b"oslo", b"rome", b"nine"):
+        assert word not in held
+
+
 def test_links_lead_to_what_is_valid(connection: Connection) -> None:
     class LinkedFact(LivingFact):
         links = CoOccurrenceField()

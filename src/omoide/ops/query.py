@@ -199,14 +199,16 @@ class Query(Generic[M]):
     def top_by_decay(self, n: int = 10) -> list[M]:
         """The n (1..1,000) most relevant records: base score x decay since the last touch.
 
-        Cost: one round trip, O(log N + n) on the server, the records to the client.
+        Cost: one round trip, O(log N + n) on the server, the records to the client; versions that are not
+            valid and would be among them are passed over, 2,048 a round trip.
         """
         return run(self._top(n), port.current().store)
 
     async def atop_by_decay(self, n: int = 10) -> list[M]:
         """The n (1..1,000) most relevant records: base score x decay since the last touch.
 
-        Cost: one round trip, O(log N + n) on the server, the records to the client.
+        Cost: one round trip, O(log N + n) on the server, the records to the client; versions that are not
+            valid and would be among them are passed over, 2,048 a round trip.
         """
         return await arun(self._top(n), port.current().astore)
 
