@@ -6,7 +6,7 @@
 -- Returns: gen, v, n, sdl, next, log end, now, first row of the attributes, attributes, intervals, changed rows,
 --   changed attributes, changed intervals, per term live count and postings (none at all when v is the same), records (without attributes), vocabulary, fingerprint,
 --   {kind, stride, first row, row after the last, slots, rows of later vectors, their slots} (the first two alone: not to be had)
---   | fingerprint, bodies, statistics, decay order: nothing is new | nothing for no partition
+--   | fingerprint, bodies, statistics, decay order, now where records may expire: nothing is new | nothing for no partition
 -- Cost: O(terms + records) when the client is up to date; else plus the bytes it lacks, attributes and vectors at most 1 MiB each
 -- Include: unchanged records
 local H = glance(P)

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from omoide.core.accumulator import TermList
 from omoide.core.arms.authors import Witnesses
 from omoide.core.arms.sessions import Links, Sessions
-from omoide.core.columns import DEAD, Columns
+from omoide.core.columns import DEAD, OPEN, Columns
 from omoide.core.postings import decode
 from omoide.core.text.vocabulary import Vocabulary
 from omoide.core.vectors import Vectors
@@ -183,6 +183,7 @@ class Partition:
         self.known_since = self.known_as_of = 0
         self.postings_held = 0
         self.clock_offset = 0
+        self._span: tuple[int, bool, float, float] = (-1, False, 0, 0)
         self.steady = 0
         self.died = 0
         self.fingerprint = ""
@@ -269,6 +270,18 @@ class Partition:
             self.sessions = Sessions(self.columns)
         links = self.sessions.links(now_ms, valid_ms)
         return links, frozenset(self.sessions.wanted)
+
+    def span(self, now_ms: int, *, clocked: bool) -> tuple[int, int]:
+        """The half-open span of instants, `now_ms` among them, at which the same rows are visible.
+
+        clocked: validity counts, and is that of now. Cost: O(rows) after a write, else O(1).
+        """
+        v, kind, low, high = self._span
+        if (v, kind) != (self.v, clocked) or not low <= now_ms < high:
+            (low, high), (first, last) = self.columns.unchanged(now_ms, now_ms if clocked else None)
+            low, high = max(low, first, -OPEN), min(high, last, OPEN)
+            self._span = (self.v, clocked, low, high)
+        return int(low), int(high)
 
     @property
     def behind_its_words(self) -> bool:

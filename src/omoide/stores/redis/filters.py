@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from omoide.core.columns import Ranges
 from omoide.core.postings import exact_term
-from omoide.model.schema import ModelSpec
+from omoide.model.schema import ModelSpec, Scope
 from omoide.ops.request import EVERYTHING, Match
 from omoide.stores.redis.cache import Partition
 
@@ -52,3 +52,10 @@ def allowed_rows(partition: Partition, match: Match) -> Rows | None:
         rows = np.zeros(0, np.int64) if held is None else held.as_terms(1.0, name).rows
         allowed = rows if allowed is None else np.intersect1d(allowed, rows, assume_unique=True)
     return allowed
+
+
+def span_of(partition: Partition, scope: Scope, match: Match, now_ms: int) -> tuple[int, int] | None:
+    """The instants at which the same rows are visible as at `now_ms`; None where all are at any time."""
+    if not partition.columns.has_intervals:
+        return None
+    return partition.span(now_ms, clocked=instant_asked(scope.spec, match) == "now")

@@ -23,7 +23,7 @@ from omoide.stores.redis.cache import Cache, Partition
 from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import decode_records, pack_plan
 from omoide.stores.redis.exchange import Command
-from omoide.stores.redis.filters import allowed_rows, instant_of, must, ranges_of
+from omoide.stores.redis.filters import allowed_rows, instant_of, must, ranges_of, span_of
 from omoide.stores.redis.meaning import Wanted, ask_for, missing_slots, take, take_slots
 from omoide.stores.redis.recall import Recall
 from omoide.stores.redis.rows import read_rows
@@ -47,7 +47,7 @@ _warned: set[bytes] = set()
 
 @dataclass(slots=True)
 class Fetched:
-    """One reply of `fetch`, as Python values."""
+    """One reply of `fetch`, as Python values. `stands`: nothing is new, nor visible then that was not."""
 
     gen: bytes
     v: int
@@ -55,6 +55,7 @@ class Fetched:
     records: dict[int, Record] = field(default_factory=dict)
     changed: bool = False
     complete: bool = True
+    stands: bool = False
     trips: int = 1
 
 
@@ -138,8 +139,9 @@ class Reader:
         for _ in range(_ATTEMPTS):
             with self.cache.lock:
                 partition = self.cache.open(head)
-                rows = self._expected(partition, scope, match, find, names)
-                plan = self.plan(partition, names, rows)
+                now_ms = self.now(partition)
+                rows = self._expected(partition, scope, match, find, names, now_ms)
+                plan = self.plan(partition, names, rows, span=span_of(partition, scope, match, now_ms))
             fetched = yield from self.fetch(head, scope, names, plan)
             if fetched is None:
                 return None
@@ -150,22 +152,36 @@ class Reader:
         raise StoreUnavailableError("the partition changes faster than it can be read")
 
     def _expected(
-        self, partition: Partition, scope: Scope, match: Match, find: Find | None, names: Sequence[str]
+        self,
+        partition: Partition,
+        scope: Scope,
+        match: Match,
+        find: Find | None,
+        names: Sequence[str],
+        now_ms: int,
     ) -> list[int]:
         """The rows that `find` chooses as far as this process knows; none where they are many or unknown."""
         few = find is not None and find.limit is not None and find.limit + len(match.exclude) <= MOST_EXPECTED
         if not few or not partition.current(names):
             return []
-        rows = _chosen(partition, scope, match, self.now(partition), find).rows
+        rows = _chosen(partition, scope, match, now_ms, find).rows
         return rows if len(rows) <= 2 * MOST_EXPECTED else []
 
     # ---- fetch and apply
 
     def plan(
-        self, partition: Partition, names: Sequence[str], rows: Sequence[int], want: Wanted | None = None
+        self,
+        partition: Partition,
+        names: Sequence[str],
+        rows: Sequence[int],
+        want: Wanted | None = None,
+        span: tuple[int, int] | None = None,
     ) -> dict[str, Any]:
-        """What to ask `fetch` for: what the cache lacks of lists and vectors, and the records of `rows`."""
-        return _fetch_plan(partition, names, rows, want)
+        """What to ask `fetch` for: what the cache lacks of lists and vectors, and the records of `rows`.
+
+        span: Instants at which `rows` are the right ones; None where that is not known.
+        """
+        return _fetch_plan(partition, names, rows, want, span)
 
     def now(self, partition: Partition) -> int:
         """The server's clock, as far as this process knows it."""
@@ -217,7 +233,7 @@ class Reader:
             with self.cache.lock:
                 self.cache.forget(head)
             return None
-        if len(reply) <= 4:
+        if len(reply) <= 5:
             with self.cache.lock:
                 return replace(_unchanged(self.cache.open(head), head, scope, plan, reply), trips=trips)
         warn_about_shape(head, scope, reply[16])
@@ -343,7 +359,11 @@ def _now(partition: Partition) -> int:
 
 
 def _fetch_plan(
-    partition: Partition, names: Sequence[str], rows: Sequence[int], want: Wanted | None
+    partition: Partition,
+    names: Sequence[str],
+    rows: Sequence[int],
+    want: Wanted | None,
+    span: tuple[int, int] | None,
 ) -> dict[str, Any]:
     known = partition.current(names) and (want is None or partition.knows_meaning(*want))
     return {
@@ -355,7 +375,7 @@ def _fetch_plan(
         "since": [partition.since(name) for name in names],
         "rows": list(rows),
         "whole": partition.known_since == 0 and len(partition.terms) <= MOST_WHOLE,
-        "timed": partition.columns.has_intervals,
+        "timed": partition.columns.has_intervals and (True if span is None else list(span)),
         **ask_for(partition, want),
     }
 
@@ -366,8 +386,8 @@ def _unchanged(
     """The short answer: the state the plan was made from still is the partition's."""
     warn_about_shape(head, scope, reply[0])
     partition.steady += 1
-    now_ms = _now(partition)
-    fetched = Fetched(plan["gen"].encode(), plan["v"], now_ms)
+    now_ms = reply[4] if len(reply) > 4 else _now(partition)
+    fetched = Fetched(plan["gen"].encode(), plan["v"], now_ms, stands=True)
     if len(reply) > 1 and fetched.gen == partition.gen:
         lists = (plan["rows"], reply[1], (), reply[2], reply[3], (), ())
         held = decode_records(scope.spec, lists, now_ms, partition.columns)

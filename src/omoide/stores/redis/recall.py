@@ -41,7 +41,7 @@ from omoide.stores.redis.asked import Asked, ask, stand_ins, told, weights_of
 from omoide.stores.redis.cache import Known, Partition
 from omoide.stores.redis.calls import Call, Handler, answer
 from omoide.stores.redis.codec import pack_plan
-from omoide.stores.redis.filters import allowed_rows, instant_of, ranges_of
+from omoide.stores.redis.filters import allowed_rows, instant_of, ranges_of, span_of
 from omoide.stores.redis.linked import seeds_to_ask, tree_of, with_links
 from omoide.stores.redis.meaning import NOTHING, SERVER, compared, wanted, warn_of_another_provider
 from omoide.stores.redis.served import server_hits, server_plan
@@ -62,7 +62,7 @@ class View:
 
     `wanted`: rows whose ids it depends on. `unlinked`: rows whose edges have yet to be read; `ranked` is then
     without links. `alone`: before links, `lent` what those add.
-    `unembedded`: without a vector.
+    `unembedded`: without a vector. `at`: the instant (ms) it is of.
     """
 
     ranked: Ranked
@@ -74,6 +74,7 @@ class View:
     lent: Mapping[int, Lent] = field(default_factory=dict)
     unlinked: tuple[int, ...] = ()
     unembedded: int = 0
+    at: int = 0
 
 
 class Recall:
@@ -188,7 +189,8 @@ class Recall:
                     view, viewed_at = self._view(partition, request, asked, None), partition.v
                 current = viewed_at == partition.v
                 expected = view if current else self._guess(partition, request, asked)
-                plan = self._reader.plan(partition, asked.names, expected.ranked.rows, want)
+                span = span_of(partition, request.scope, request.match, view.at) if current else None
+                plan = self._reader.plan(partition, asked.names, expected.ranked.rows, want, span)
                 edges = self._edges_of(partition, request, expected)
             if asked.unread and not just_read:
                 _, read = yield from self._read_words(head)
@@ -210,7 +212,7 @@ class Recall:
                 if not fetched.complete or partition.v != fetched.v or not (proven or ready):
                     viewed_at = -1
                     continue
-                if not proven or partition.columns.has_intervals or unsure:
+                if not proven or (partition.columns.has_intervals and not fetched.stands) or unsure:
                     view, viewed_at = self._view(partition, request, asked, fetched.now_ms), partition.v
                 elif view.unlinked:
                     view = self._linked(partition, request, view, fetched.now_ms)
@@ -281,7 +283,7 @@ class Recall:
             arms=arms,
         )
         unembedded = 0 if meaning is None else partition.n - int(meaning.held.sum())
-        view = View(ranked, terms, table, arms, unsure, ranked, unembedded=unembedded)
+        view = View(ranked, terms, table, arms, unsure, ranked, unembedded=unembedded, at=now)
         return self._linked(partition, request, view, now) if _follows(request) else view
 
     def _linked(self, partition: Partition, request: Search, view: View, now_ms: int) -> View:
