@@ -1,4 +1,4 @@
-"""What is visible changes while nobody writes: a warm reader notices, and asks for nothing else until then."""
+"""What is visible changes while nobody writes: a warm reader notices, and asks for no more until then."""
 
 from __future__ import annotations
 
