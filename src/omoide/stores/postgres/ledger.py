@@ -15,8 +15,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psycopg import sql
-
 from omoide.core.associations import ENTITY_WEIGHT, MOST_NAMED, Graph
 from omoide.core.confidence import Beta, update
 from omoide.model.schema import Scope
@@ -32,7 +30,7 @@ from omoide.stores.postgres.rows import (
     order_of,
     state_of,
 )
-from omoide.stores.postgres.session import Script, Step
+from omoide.stores.postgres.script import Script, Step, identifier
 from omoide.stores.postgres.tables import Table, row_values
 from omoide.stores.redis.codec import digest, kind, prior
 
@@ -269,9 +267,7 @@ class Ledger:
         yield Step(self._sql("DELETE FROM {table} WHERE _partition = %s"), (self.partition,))
         for name in ("outbox", "counters", "edges", "entities", "told", "rebuilds", "partitions"):
             yield Step(
-                sql.SQL("DELETE FROM {} WHERE model = %s AND partition = %s").format(
-                    sql.Identifier(f"omoide_{name}")
-                ),
+                f"DELETE FROM omoide_{name} WHERE model = %s AND partition = %s",
                 self.at,
             )
         seq = self._seq + 1
@@ -283,7 +279,7 @@ class Ledger:
 
     # ---- parts
 
-    def _sql(self, text: str) -> sql.Composed:
+    def _sql(self, text: str) -> str:
         return self.table.statement(text)
 
     def _this(self, id: str) -> tuple[str, str]:
@@ -303,7 +299,7 @@ class Ledger:
                 self.table.statement(
                     "SELECT {id}, _version, _expires FROM {table}"
                     " WHERE _partition = %s AND {name} = %s AND {id} <> %s",
-                    name=sql.Identifier(name),
+                    name=name,
                 ),
                 (self.partition, value, escaped(put.id)),
             )
@@ -376,11 +372,11 @@ class Ledger:
             statement = self.table.statement(
                 text + " RETURNING _slot IS NOT NULL",
                 columns=self.table.list_of(list(held)),
-                values=sql.SQL(", ").join([sql.Placeholder()] * len(held)),
+                values=", ".join(["%s"] * len(held)),
             )
             rows = yield Step(statement, (self.partition, *held.values()))
         else:
-            assigned = sql.SQL(", ").join(sql.SQL("{} = %s").format(sql.Identifier(name)) for name in held)
+            assigned = ", ".join(f"{identifier(name)} = %s" for name in held)
             text = "UPDATE {table} SET {assigned}" + _THIS + " RETURNING _slot IS NOT NULL"
             statement = self.table.statement(text, assigned=assigned)
             rows = yield Step(statement, (*held.values(), *self._this(put.id)))

@@ -21,7 +21,7 @@ from omoide.core.text.surface import lexemes
 from omoide.errors import ModelError
 from omoide.fields import TagField
 from omoide.ops.request import Match, Search
-from omoide.stores.postgres.script import Script, Step
+from omoide.stores.postgres.script import Script, Step, identifier
 
 if TYPE_CHECKING:
     from omoide.core.arms.weights import RankWeights
@@ -142,11 +142,6 @@ def joined(columns: list[str]) -> str:
     if len(columns) == 1:
         return columns[0]
     return " || E'\\n' || ".join(f"coalesce({column}, '')" for column in columns)
-
-
-def identifier(name: str) -> str:
-    """A name in SQL, whatever characters it has."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _question(request: Search, text: TextIndex) -> dict[str, Any]:

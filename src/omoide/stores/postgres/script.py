@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 if TYPE_CHECKING:
     from psycopg import sql
 
-__all__ = ["Rows", "Script", "Step"]
+__all__ = ["Rows", "Script", "Step", "identifier"]
 
 R = TypeVar("R")
 
@@ -30,3 +30,8 @@ class Step:
 
 
 Script: TypeAlias = Generator[Step, Rows, R]
+
+
+def identifier(name: str) -> str:
+    """A name in SQL, whatever characters it has; a field's name holds no `%`."""
+    return '"' + name.replace('"', '""') + '"'

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 import msgspec
-from psycopg import sql
 
 from omoide.errors import ModelError
 from omoide.model.schema import ModelSpec, Scope
@@ -27,7 +26,8 @@ from omoide.stores.postgres.columns import Column, Misfit, columns_of
 from omoide.stores.postgres.migrate import LOCK, amigrate, migrate
 from omoide.stores.postgres.recall import LINE as TEXT_LINE
 from omoide.stores.postgres.recall import WORDS, words_ddl
-from omoide.stores.postgres.session import Database, Script, Step
+from omoide.stores.postgres.script import Script, Step, identifier
+from omoide.stores.postgres.session import Database
 
 __all__ = ["Table", "partition_name", "table_of", "values_of"]
 
@@ -79,25 +79,25 @@ class Table:
 
     spec: ModelSpec
     columns: tuple[Column, ...]
-    name: sql.Identifier
-    known: list[str] = field(default_factory=list)
+    name: str
 
     @property
-    def id(self) -> sql.Identifier:
-        return sql.Identifier(self.spec.id_field)
+    def id(self) -> str:
+        """The column of the id, as SQL has it."""
+        return identifier(self.spec.id_field)
 
     @property
     def unique(self) -> tuple[str, ...]:
         """Columns of the uniqueness digests."""
         return tuple(f"_unique_{number}" for number in range(1, len(self.spec.unique) + 1))
 
-    def statement(self, text: str, **parts: sql.Composable) -> sql.Composed:
-        """A statement with the names of the table put in: `{table}`, `{id}`, and `parts`."""
-        return sql.SQL(text).format(table=self.name, id=self.id, **parts)
+    def statement(self, text: str, **parts: str) -> str:
+        """A statement with the names of the table put in: `{table}`, `{id}`, and `parts`, which are SQL."""
+        return text.format(table=self.name, id=self.id, **parts)
 
-    def list_of(self, names: Sequence[str], prefix: str = "") -> sql.Composed:
+    def list_of(self, names: Sequence[str]) -> str:
         """Column names, separated by commas."""
-        return sql.SQL(", ").join(sql.SQL(prefix) + sql.Identifier(name) for name in names)
+        return ", ".join(map(identifier, names))
 
 
 def row_values(table: Table, values: Mapping[str, Any]) -> tuple[list[Any], bytes | None]:
@@ -137,7 +137,7 @@ def table_of(spec: ModelSpec) -> Table:
     """The description of a model's table; nothing is looked at."""
     assert spec.mirror is not None
     assert spec.mirror.table is not None
-    return Table(spec, columns_of(spec), sql.Identifier(spec.mirror.table))
+    return Table(spec, columns_of(spec), identifier(spec.mirror.table))
 
 
 def prepare(database: Database, spec: ModelSpec) -> Table:
@@ -193,8 +193,7 @@ def _make(table: Table) -> Script[None]:
     found = yield from _found(table)
     for name, kind in _missing(table, found):
         yield Step(
-            table.statement("ALTER TABLE {table} ADD COLUMN {column} ", column=sql.Identifier(name))
-            + sql.SQL(kind)
+            table.statement("ALTER TABLE {table} ADD COLUMN {column} ", column=identifier(name)) + kind
         )
     for index in _indexes(table):
         yield Step(index)
@@ -247,23 +246,21 @@ def _rename(table: Table, found: Mapping[str, str]) -> Script[None]:
             yield Step(
                 table.statement(
                     "ALTER TABLE {table} RENAME COLUMN {old} TO {new}",
-                    old=sql.Identifier(old),
-                    new=sql.Identifier(new),
+                    old=identifier(old),
+                    new=identifier(new),
                 )
             )
 
 
-def _create(table: Table) -> sql.Composed:
+def _create(table: Table) -> str:
     wanted = _wanted(table)
     wanted[table.spec.id_field] = "text NOT NULL"
-    lines = [sql.SQL("{} " + kind).format(sql.Identifier(name)) for name, kind in wanted.items()]
-    lines.append(sql.SQL("PRIMARY KEY (_partition, {})").format(table.id))
-    return table.statement(
-        "CREATE TABLE IF NOT EXISTS {table} ({columns})", columns=sql.SQL(", ").join(lines)
-    )
+    lines = [f"{identifier(name)} {kind}" for name, kind in wanted.items()]
+    lines.append(f"PRIMARY KEY (_partition, {table.id})")
+    return table.statement("CREATE TABLE IF NOT EXISTS {table} ({columns})", columns=", ".join(lines))
 
 
-def _indexes(table: Table) -> list[sql.Composed]:
+def _indexes(table: Table) -> list[str]:
     assert table.spec.mirror is not None
     prefix = (table.spec.mirror.table or "")[:50]
     wanted = [
@@ -275,7 +272,7 @@ def _indexes(table: Table) -> list[sql.Composed]:
     return [
         table.statement(
             f"CREATE {'UNIQUE ' if unique else ''}INDEX IF NOT EXISTS {{name}} ON {{table}} {what}",
-            name=sql.Identifier(f"{prefix}_{short}"),
+            name=identifier(f"{prefix}_{short}"),
         )
         for short, what, unique in wanted
     ]
