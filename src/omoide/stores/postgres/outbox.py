@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["LOST", "Pending", "changes_of", "drain", "pending", "scope_named", "waiting"]
 
 ENTRIES = 64
-RECORDS = 256
+RECORDS = 64
 MOST_LOOKS = 3
 PAUSE_SECONDS = 0.005
 MOST_PAUSES = 200
