@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["Projector", "Swept", "arun", "sweep"]
 
 POLL_SECONDS = 1.0
+BUSY_SECONDS = 0.05
+"""Rest between two sweeps when something was left behind during the first."""
+
 _log = logging.getLogger("omoide")
 _told: set[str] = set()
 
@@ -101,8 +104,8 @@ class Projector:
     def start(self) -> None:
         """Start the thread unless it runs; safe to call at any time."""
         with self._guard:
+            self._wake.set()
             if self._stop.is_set() or (self._thread is not None and self._thread.is_alive()):
-                self._wake.set()
                 return
             self._thread = threading.Thread(target=self.run, name="omoide projector", daemon=True)
             self._thread.start()
@@ -120,12 +123,13 @@ class Projector:
         ear = _Ear(self._database)
         try:
             while not self._stop.is_set():
+                self._wake.clear()
                 swept = self.once()
                 if after is not None:
                     after(swept)
-                if self._done(swept):
+                if self._ends(swept):
                     return
-                ear.wait(self._wake, POLL_SECONDS)
+                ear.wait(self._stop, BUSY_SECONDS if self._wake.is_set() else POLL_SECONDS)
         finally:
             ear.close()
 
@@ -138,6 +142,14 @@ class Projector:
         except OmoideError as error:
             _log.debug("a projector waits (%s)", type(error).__name__)
             return Swept(left=1)
+
+    def _ends(self, swept: Swept) -> bool:
+        """Whether the thread ends now; whoever asks for it from here on starts another."""
+        with self._guard:
+            if not self._done(swept) or self._wake.is_set():
+                return False
+            self._thread = None
+            return True
 
     def _done(self, swept: Swept) -> bool:
         return (
@@ -155,8 +167,7 @@ class _Ear:
         self._database = database
         self._connection: psycopg.Connection[Any] | None = None
 
-    def wait(self, wake: threading.Event, seconds: float) -> None:
-        wake.clear()
+    def wait(self, stop: threading.Event, seconds: float) -> None:
         try:
             if self._connection is None:
                 self._connection = self._database.listening()
@@ -165,7 +176,7 @@ class _Ear:
                 pass
         except (OmoideError, psycopg.Error):
             self.close()
-            wake.wait(seconds)
+            stop.wait(seconds)
 
     def close(self) -> None:
         if self._connection is not None:
