@@ -7,7 +7,7 @@ import json
 import pytest
 from tests.apps.conftest import Cli
 
-MODULE = '''
+MODULE = """
 import os
 
 from omoide import EmbeddingField
@@ -26,7 +26,7 @@ class CliMeant(DefaultMemory):
 
 class CliMeantLater(DefaultMemory):
     pass
-'''
+"""
 
 
 @pytest.fixture
