@@ -110,7 +110,7 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = {
     "long_id": lambda value: (
         _dense(value) or (HEX.fullmatch(value) is not None and is_hexadecimal_secret(value))
     ),
-    "unhex": lambda value: _dense(value) and HEX.fullmatch(value) is None,
+    "unhex": lambda value: _mixed(value) and is_random(value, 0.25) and HEX.fullmatch(value) is None,
     "either": lambda value: is_random(value) or is_hexadecimal_secret(value),
     "mixed": _mixed,
     "transitions": lambda value: transitions(value) > 0.2,

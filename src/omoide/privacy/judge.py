@@ -62,6 +62,8 @@ _IDENTIFIER: Final = re.compile(
     r"|[a-z]{1,30}(?:_[a-z]{1,30}){1,8}"
     r"|[a-z_]{1,30}\d{0,6}(?:\.(?:[A-Z][a-z]{1,20}\d{0,6}){1,6}){1,4}"
 )
+_LONG: Final = 24
+_AS_RANDOM: Final = 0.45
 _CAMEL: Final = re.compile(r"_{0,2}[A-Za-z]{0,5}(?:[A-Z][a-z]{2,20}){2,8}")
 _MEASURE: Final = re.compile(
     r"v?\d{1,9}(?:\.\d{1,9}){1,6}\w{0,8}|\d{1,8}(?:st|nd|rd|th|px|em|rem|ms|kb|mb|gb|s|m|h|d|k|min|chars?"
@@ -95,7 +97,14 @@ def is_reference(value: str, *, quoted: bool) -> bool:
         return True
     if quoted:
         return _TEMPLATE.search(value) is not None
-    return _CODE.search(value) is not None or _IDENTIFIER.fullmatch(value) is not None
+    return _CODE.search(value) is not None or _is_identifier(value)
+
+
+def _is_identifier(value: str) -> bool:
+    """A name of code; what is long and changes class all the time is none, whatever it ends in."""
+    if _IDENTIFIER.fullmatch(value) is None:
+        return False
+    return len(value) < _LONG or transitions(value) < _AS_RANDOM
 
 
 def is_secret(value: str, *, quoted: bool, strong: bool, name: str = "") -> bool:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from omoide.privacy.judge import is_reference, is_secret
 from omoide.privacy.samples import Maker
 from omoide.privacy.values import (
     base58check,
@@ -77,3 +78,11 @@ def test_check_digits() -> None:
     assert iban("DE89 3704 0044 0532 0130 00")
     assert not iban("DE88 3704 0044 0532 0130 00")
     assert not base58check("K" + "x" * 51)
+
+
+def test_a_random_value_is_no_identifier_whatever_it_ends_in() -> None:
+    assert is_reference("PaymentClientRequestId", quoted=False)
+    for end in ("Id", "Key", "Url", "Map", "Set"):
+        value = Maker(12).body("an", 40 - len(end)) + end
+        assert not is_reference(value, quoted=False)
+        assert is_secret(value, quoted=False, strong=True)
