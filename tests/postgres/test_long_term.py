@@ -5,19 +5,30 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
+import json
 import logging
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import omoide
 from omoide import Connection, FieldError, QueryError, StoreUnavailableError
 from omoide.context.render import HEADER
 from omoide.ops import port
-from omoide.recipes import LongTermMemory, LongTermRecord, ThreadMemory, Tool, Toolset, tools_of
+from omoide.recipes import (
+    LongTermMemory,
+    LongTermRecord,
+    SubconsciousMemory,
+    ThreadMemory,
+    Tool,
+    Toolset,
+    tools_of,
+)
 from omoide.recipes.longterm.turns import MARK
 from omoide.stores.postgres.script import Step
 from omoide.testing import PostgresServer, ValkeyServer
@@ -179,6 +190,43 @@ def test_fifty_at_once_leave_one_row(
     assert sum(stored) == (50 if what == "key" else 1)
     ids = {one["memory_id"] if isinstance(one, dict) else one.duplicate_of or one.id for one in answers}
     assert len(ids) == 1
+
+
+def test_every_way_in_at_once_leaves_one_row(
+    memory: LongTermMemory, connection: Connection, tmp_path: Path
+) -> None:
+    text = "Mia is on call in May"
+    file = tmp_path / "facts.jsonl"
+    file.write_text("\n".join([json.dumps({"content": text})] * 3) + "\n")
+    loop = SubconsciousMemory(model=LongTermRecord, resource_id="ada")
+    tool = tools_of(memory)[0]
+    ways: list[Callable[[], Any]] = [
+        lambda: memory.retain(text),
+        lambda: tool(content=text),
+        lambda: LongTermRecord(resource_id="ada", content=text).save(),
+        lambda: LongTermRecord.save_many([LongTermRecord(resource_id="ada", content=text)]),
+        lambda: loop.extract_memories(text),
+        lambda: omoide.import_memories(LongTermRecord, file, file_format="jsonl", resource_id="ada"),
+    ]
+    in_threads(connection, ways * 8)
+    assert rows(connection, "SELECT count(*) FROM popagent_memories") == [(1,)]
+    assert memory.records().count() == 1
+    assert len(memory.recall("who is on call").records) == 1
+
+
+def test_an_export_comes_back_byte_for_byte(memory: LongTermMemory, tmp_path: Path) -> None:
+    memory.retain("Mia is on call", importance=0.9)
+    memory.retain("dark \0 😀", key="ui.theme")
+    memory.retain_turn("Which theme?", "Dark, as ever.")
+    first, second = tmp_path / "first.jsonl", tmp_path / "second.jsonl"
+    omoide.export_memories(LongTermRecord, first)
+    LongTermRecord.delete_partition(resource_id="ada")
+    assert omoide.import_memories(LongTermRecord, first).stored == 3
+    assert omoide.import_memories(LongTermRecord, first).stored == 0
+    omoide.export_memories(LongTermRecord, second)
+    assert first.read_bytes() == second.read_bytes()
+    assert memory.retain("Mia is on call").reason == "duplicate"
+    assert memory.retain("light", key="ui.theme").created is False
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,20 @@ def test_any_mirrored_model_is_recalled_from_its_rows(connection: Any) -> None:
     connection.mirror.away_until = 0.0
 
 
+def test_a_row_is_found_again_when_its_dump_is_restored(connection: Connection) -> None:
+    """A restore computes the generated column anew, with an empty search path."""
+    LongTermRecord(resource_id="dumped", content="Café 成语 hiking", author="Zoë").save()
+
+    def script() -> Any:
+        yield Step("SELECT set_config('search_path', '', true)")
+        yield Step("UPDATE public.popagent_memories SET content = content || ' again' WHERE author = 'Zoë'")
+        return (yield Step("SELECT _words::text FROM public.popagent_memories WHERE author = 'Zoë'"))
+
+    ((words,),) = connection.database.run(script)
+    for word in ("cafe", "成语", "hike", "zoe"):
+        assert f"'{word}'" in words
+
+
 def test_an_answer_of_rows_is_the_answer_of_the_store(connection: Any) -> None:
     record = LongTermRecord(resource_id="same", content="needle in hay", identity="x", author="Ann Lee")
     record.save()

@@ -58,6 +58,11 @@ def translated(error: BaseException) -> StoreError | ModelError | None:
     state = getattr(error, "sqlstate", None) or ""
     if isinstance(error, _SCHEMA):
         return ModelError(f"a table is not what omoide made ({state})", hint="omoide doctor")
+    if isinstance(error, errors.FeatureNotSupported | errors.UndefinedFile):
+        return CapabilityError(
+            "this PostgreSQL lacks something omoide needs",
+            hint="the extensions pg_trgm and unaccent, of contrib",
+        )
     if isinstance(error, errors.InsufficientPrivilege):
         return CapabilityError("the PostgreSQL user lacks a right that omoide needs")
     if state[:2] in _UNAVAILABLE or (isinstance(error, psycopg.OperationalError) and not state):

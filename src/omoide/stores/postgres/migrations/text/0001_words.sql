@@ -4,8 +4,8 @@
 --   omoide_pairs   overlapping pairs of characters of every run in a script without spaces
 --   omoide_words   stems of the words by the configuration `english`, and the pairs
 --
--- The functions are immutable as long as the dictionaries `english` and `unaccent` are; unaccent is named
--- with the schema it lives in, so that a restored dump finds it whatever the search path is.
+-- The functions are immutable as long as the dictionaries `english` and `unaccent` are. Their bodies are bound when
+-- they are made, so that a restored dump finds everything whatever the search path is.
 
 CREATE EXTENSION IF NOT EXISTS unaccent;
 CREATE EXTENSION IF NOT EXISTS pg_trgm;
@@ -18,15 +18,15 @@ DECLARE home text := (
 BEGIN
     EXECUTE format(
         'CREATE FUNCTION omoide_bare(content text) RETURNS text'
-        ' LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $f$'
-        ' SELECT %1$I.unaccent(%2$L::regdictionary,'
-        ' CASE WHEN octet_length(content) = length(content) THEN content ELSE normalize(content, NFKC) END) $f$',
+        ' LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE RETURN %1$I.unaccent(%2$L::regdictionary,'
+        ' CASE WHEN octet_length(content) = length(content) THEN content ELSE normalize(content, NFKC) END)',
         home, quote_ident(home) || '.unaccent'
     );
 END $do$;
 
 CREATE FUNCTION omoide_pairs(content text) RETURNS text[]
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $f$
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (
     SELECT coalesce(array_agg(DISTINCT letter || coalesce(following, '')), '{}')
     FROM (
         SELECT letter, lead(letter) OVER (PARTITION BY run ORDER BY place) AS following, place
@@ -42,11 +42,10 @@ LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $f$
         unnest(string_to_array(found[1], NULL)) WITH ORDINALITY AS letters (letter, place)
     ) AS pairs
     WHERE following IS NOT NULL OR place = 1
-$f$;
+);
 
 CREATE FUNCTION omoide_words(content text) RETURNS tsvector
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $f$
-    SELECT to_tsvector('pg_catalog.english', omoide_bare(content))
-        || CASE WHEN octet_length(content) = length(content) THEN ''::tsvector
-                ELSE array_to_tsvector(omoide_pairs(content)) END
-$f$;
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN to_tsvector('pg_catalog.english', omoide_bare(content))
+    || CASE WHEN octet_length(content) = length(content) THEN ''::tsvector
+            ELSE array_to_tsvector(omoide_pairs(content)) END;
