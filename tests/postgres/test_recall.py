@@ -116,6 +116,7 @@ def test_any_mirrored_model_is_recalled_from_its_rows(connection: Any) -> None:
     assert found("when do we deploy?") == ["blue-green", "Deploys are on Tuesdays"]
     assert found("deploys", team="b") == ["are never"]
     assert found("deploys", labels="x'y") == ["blue-green"]
+    assert found("deploys", labels="\0") == []
     assert found("deploys", labels={"ops", "x'y"}) == ["blue-green"]
     assert found("deploys", body="Deploys are on Tuesdays") == ["Deploys are on Tuesdays"]
     assert found("deploys", places=3) == ["blue-green"]

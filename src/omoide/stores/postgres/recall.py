@@ -21,6 +21,7 @@ from omoide.core.text.surface import lexemes
 from omoide.errors import ModelError
 from omoide.fields import TagField
 from omoide.ops.request import Match, Search
+from omoide.stores.postgres.columns import escaped
 from omoide.stores.postgres.script import Script, Step, identifier
 
 if TYPE_CHECKING:
@@ -201,10 +202,10 @@ def conditions(rows: Rows, match: Match) -> tuple[list[str], dict[str, Any]]:
             if several
             else f"{rows.column(name)}::text = %(exact_{place})s"
         )
-        values[f"exact_{place}"] = value
+        values[f"exact_{place}"] = escaped(value)
     if match.exclude:
         held.append(f"NOT {rows.column(rows.spec.id_field)} = ANY (%(exclude)s::text[])")
-        values["exclude"] = list(match.exclude)
+        values["exclude"] = [escaped(one) for one in match.exclude]
     ranges = {
         "time": ("m._time", match.time),
         "importance": (rows.importance, match.importance),
