@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
+import time
 from collections.abc import Iterator
 
 import psycopg
@@ -153,6 +155,26 @@ def test_a_restarted_server_is_found_again_without_an_error() -> None:
         database.close()
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="its processes are listed in /proc")
+def test_a_server_that_says_nothing_is_waited_for_no_longer_than_was_agreed() -> None:
+    with PostgresServer() as server:
+        database = Database(server.url_of(server.create()), timeout=1)
+        database.run(_tables)
+        server.pause()
+        try:
+            began = time.monotonic()
+            with pytest.raises(StoreTimeoutError):
+                database.run(write, 1, "x")
+            with pytest.raises((StoreTimeoutError, StoreUnavailableError)):
+                asyncio.run(database.arun(write, 1, "x"))
+            assert time.monotonic() - began < 20
+        finally:
+            server.resume()
+        assert database.run(count) == 0
+        assert asyncio.run(database.arun(count)) == 0
+        database.close()
+
+
 def _until_down(database: Database) -> None:
     """Ask until it is down; one that is lost at the commit says so."""
     for _ in range(1000):
@@ -171,8 +193,6 @@ def test_an_unknown_database_or_a_closed_one_is_an_error_without_a_password(post
 
 
 def test_a_process_that_forks_leaves_its_connections_alone(database: Database) -> None:
-    import os
-
     database.run(write, 1, "x")
     child = os.fork()
     if child == 0:

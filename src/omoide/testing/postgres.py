@@ -85,6 +85,21 @@ class PostgresServer:
         """SIGKILL to the whole server; `start` starts it again."""
         os.kill(self.running.pid, signal.SIGKILL)
 
+    def pause(self) -> None:
+        """SIGSTOP to all its processes: connections are accepted, nothing is answered, until `resume`."""
+        for pid in self._processes():
+            os.kill(pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT after `pause`."""
+        for pid in self._processes():
+            os.kill(pid, signal.SIGCONT)
+
+    def _processes(self) -> list[int]:
+        leader = self.running.pid
+        children = Path(f"/proc/{leader}/task/{leader}/children").read_text().split()
+        return [leader, *map(int, children)]
+
     def url_of(self, database: str) -> str:
         """URL of one of its databases."""
         return (self._server or _Careless(self.folder)).url_of(database)

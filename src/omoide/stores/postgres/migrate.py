@@ -125,7 +125,7 @@ def _is_current(line: str, wanted: tuple[Migration, ...]) -> Script[bool]:
 
 
 def _apply(line: str, wanted: tuple[Migration, ...]) -> Script[int]:
-    yield Step("SELECT set_config('statement_timeout', '0', true), pg_advisory_xact_lock(%s)", (LOCK,))
+    yield Step("SELECT pg_advisory_xact_lock(%s)", (LOCK,), patient=True)
     yield Step(_TABLE)
     applied = yield _applied(line)
     done = _check(line, applied, wanted)

@@ -12,16 +12,16 @@ import os
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-import psycopg
 from psycopg.pq import TransactionStatus
 
 from omoide.errors import StoreUnavailableError
+from omoide.stores.postgres.bounded import AsyncBoundedConnection, BoundedConnection
 
 __all__ = ["LoopPools", "ThreadPool"]
 
-C = TypeVar("C", bound="psycopg.Connection[Any] | psycopg.AsyncConnection[Any]")
+C = TypeVar("C", bound="BoundedConnection | AsyncBoundedConnection")
 IDLE_SECONDS = 60.0
 
 
@@ -61,17 +61,17 @@ class _Idle(Generic[C]):
 class ThreadPool:
     """Connections of this process's threads, at most `size` of them in use."""
 
-    def __init__(self, connect: Callable[[], psycopg.Connection[Any]], size: int) -> None:
+    def __init__(self, connect: Callable[[], BoundedConnection], size: int) -> None:
         self._connect, self._size = connect, size
-        self._left_to_parent: list[_Idle[psycopg.Connection[Any]]] = []
+        self._left_to_parent: list[_Idle[BoundedConnection]] = []
         self._start()
 
     def _start(self) -> None:
         self._owner = os.getpid()
-        self._idle: _Idle[psycopg.Connection[Any]] = _Idle()
+        self._idle: _Idle[BoundedConnection] = _Idle()
         self._slots = threading.BoundedSemaphore(self._size)
 
-    def take(self, timeout: float) -> psycopg.Connection[Any]:
+    def take(self, timeout: float) -> BoundedConnection:
         """A connection, within `timeout` seconds."""
         if self._owner != os.getpid():
             self._left_to_parent.append(self._idle)
@@ -84,7 +84,7 @@ class ThreadPool:
             self._slots.release()
             raise
 
-    def give(self, connection: psycopg.Connection[Any]) -> None:
+    def give(self, connection: BoundedConnection) -> None:
         """Take a connection back."""
         self._idle.push(connection)
         self._slots.release()
@@ -98,14 +98,14 @@ class ThreadPool:
 class _LoopPool:
     def __init__(self, loop: asyncio.AbstractEventLoop, size: int) -> None:
         self.loop = loop
-        self.idle: _Idle[psycopg.AsyncConnection[Any]] = _Idle()
+        self.idle: _Idle[AsyncBoundedConnection] = _Idle()
         self.slots = asyncio.Semaphore(size)
 
 
 class LoopPools:
     """Connections of each event loop, at most `size` of one loop in use."""
 
-    def __init__(self, connect: Callable[[], Awaitable[psycopg.AsyncConnection[Any]]], size: int) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[AsyncBoundedConnection]], size: int) -> None:
         self._connect, self._size = connect, size
         self._pools: list[_LoopPool] = []
         self._guard = threading.Lock()
@@ -127,7 +127,7 @@ class LoopPools:
             self._pools.append(_LoopPool(loop, self._size))
             return self._pools[-1]
 
-    async def take(self, timeout: float) -> psycopg.AsyncConnection[Any]:
+    async def take(self, timeout: float) -> AsyncBoundedConnection:
         """A connection of the running loop, within `timeout` seconds."""
         pool = self._pool()
         try:
@@ -140,7 +140,7 @@ class LoopPools:
             pool.slots.release()
             raise
 
-    async def give(self, connection: psycopg.AsyncConnection[Any]) -> None:
+    async def give(self, connection: AsyncBoundedConnection) -> None:
         """Take a connection back."""
         pool = self._pool()
         pool.idle.push(connection)

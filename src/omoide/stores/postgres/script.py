@@ -22,11 +22,15 @@ Rows: TypeAlias = "list[tuple[Any, ...]]"
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One statement. With `many`, it runs for each of these parameter lists, sent together: no rows then."""
+    """One statement. With `many`, it runs for each of these parameter lists, sent together: no rows then.
+
+    `patient`: from here on this transaction may take any time.
+    """
 
     query: str | sql.Composable
     parameters: Sequence[Any] | Mapping[str, Any] = ()
     many: Sequence[Sequence[Any]] | None = None
+    patient: bool = False
 
 
 Script: TypeAlias = Generator[Step, Rows, R]

@@ -27,6 +27,7 @@ from psycopg.conninfo import conninfo_to_dict
 from omoide import settings
 from omoide.errors import CapabilityError, StoreError, StoreTimeoutError
 from omoide.ops import port
+from omoide.stores.postgres.bounded import AsyncBoundedConnection, BoundedConnection, Late
 from omoide.stores.postgres.pool import LoopPools, ThreadPool
 from omoide.stores.postgres.script import Rows, Script, Step
 from omoide.stores.postgres.translate import translated, translating
@@ -39,6 +40,7 @@ OLDEST_VERSION = 15
 CONNECTIONS = 10
 _LOST_RACE = frozenset({"40001", "40P01"})  # serialisation, deadlock
 _MOST_TRIES = 5
+_PATIENT = "SET LOCAL statement_timeout = 0"
 _SETUP = "SELECT set_config('statement_timeout', %s, false), set_config('timezone', 'UTC', false)"
 
 
@@ -107,6 +109,8 @@ class Database:
         if lost:
             self._threads.clear()
             self._loops.clear()
+        if isinstance(error, Late) and not progress.committing:
+            raise StoreTimeoutError("PostgreSQL gave no answer in time; nothing was written") from None
         if lost and progress.committing:
             raise StoreTimeoutError(
                 "PostgreSQL was lost at the commit: it may or may not have been written",
@@ -133,10 +137,11 @@ class Database:
             return connection
 
     @contextlib.contextmanager
-    def _session(self) -> Iterator[psycopg.Connection[Any]]:
+    def _session(self) -> Iterator[BoundedConnection]:
         budget = self._budget()
         connection = self._threads.take(budget)
         try:
+            connection.limit = budget
             if budget < self.timeout:
                 connection.execute(*_limit(budget))
             yield connection
@@ -146,10 +151,11 @@ class Database:
             self._threads.give(connection)
 
     @contextlib.asynccontextmanager
-    async def _asession(self) -> AsyncIterator[psycopg.AsyncConnection[Any]]:
+    async def _asession(self) -> AsyncIterator[AsyncBoundedConnection]:
         budget = self._budget()
         connection = await self._loops.take(budget)
         try:
+            connection.limit = budget
             if budget < self.timeout:
                 await connection.execute(*_limit(budget))
             yield connection
@@ -158,8 +164,9 @@ class Database:
                 await asyncio.shield(connection.rollback())
             await self._loops.give(connection)
 
-    def _connect(self) -> psycopg.Connection[Any]:
-        connection = psycopg.connect(self._url, **self._options())
+    def _connect(self) -> BoundedConnection:
+        connection = BoundedConnection.connect(self._url, **self._options())
+        connection.limit = self.timeout
         try:
             _check_version(connection.info.server_version)
             connection.execute(_SETUP, (self._milliseconds,))
@@ -169,8 +176,9 @@ class Database:
             raise
         return connection
 
-    async def _aconnect(self) -> psycopg.AsyncConnection[Any]:
-        connection = await psycopg.AsyncConnection.connect(self._url, **self._options())
+    async def _aconnect(self) -> AsyncBoundedConnection:
+        connection = await AsyncBoundedConnection.connect(self._url, **self._options())
+        connection.limit = self.timeout
         try:
             _check_version(connection.info.server_version)
             await connection.execute(_SETUP, (self._milliseconds,))
@@ -249,12 +257,15 @@ def _check_version(version: int) -> None:
         )
 
 
-def _drive(connection: psycopg.Connection[Any], script: Script[R]) -> R:
+def _drive(connection: BoundedConnection, script: Script[R]) -> R:
     with connection.cursor() as cursor, contextlib.closing(script):
         try:
             step = next(script)
             while True:
                 query: Any = step.query
+                if step.patient:
+                    connection.limit = None
+                    cursor.execute(_PATIENT)
                 if step.many is not None:
                     cursor.executemany(query, step.many)
                 else:
@@ -265,13 +276,16 @@ def _drive(connection: psycopg.Connection[Any], script: Script[R]) -> R:
             return result
 
 
-async def _adrive(connection: psycopg.AsyncConnection[Any], script: Script[R]) -> R:
+async def _adrive(connection: AsyncBoundedConnection, script: Script[R]) -> R:
     async with connection.cursor() as cursor:
         with contextlib.closing(script):
             try:
                 step = next(script)
                 while True:
                     query: Any = step.query
+                    if step.patient:
+                        connection.limit = None
+                        await cursor.execute(_PATIENT)
                     if step.many is not None:
                         await cursor.executemany(query, step.many)
                     else:

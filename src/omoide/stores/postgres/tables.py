@@ -176,7 +176,7 @@ def _make(table: Table) -> Script[None]:
     owner = yield Step("SELECT model FROM omoide_mirrors WHERE table_name = %s", (spec.mirror.table,))
     if found and owner == [(spec.name,)] and _is_made(table, found):
         return
-    yield Step("SELECT set_config('statement_timeout', '0', true), pg_advisory_xact_lock(%s)", (LOCK,))
+    yield Step("SELECT pg_advisory_xact_lock(%s)", (LOCK,), patient=True)
     yield Step(
         "INSERT INTO omoide_mirrors (model, table_name) VALUES (%s, %s) ON CONFLICT DO NOTHING",
         (spec.name, spec.mirror.table),
