@@ -15,6 +15,7 @@ from omoide import (
     ContextAssembler,
     CoOccurrenceField,
     DatetimeField,
+    EmbeddingField,
     QueryError,
     StringField,
     Validity,
@@ -422,3 +423,17 @@ def test_instants_long_ago_and_the_epoch_itself(connection: Connection) -> None:
             assert found("rome oslo lima", as_of=epoch) == ["oslo"]
             assert intervals()["rome"] == (long_ago, epoch)
             assert sound()
+
+
+def test_meaning_is_masked_too(connection: Connection) -> None:
+    """Versions that mean the same as the query, without a word of it."""
+
+    class MeantFact(LivingFact):
+        meaning = EmbeddingField(source="content", provider=lambda texts: [[1.0, 0.5] for _ in texts])
+
+    for name, start in (("oslo", 1), ("rome", 5)):
+        MeantFact(memory_id=name, agent_id="a", content=name, topic="home", valid_from=day(start)).save()
+    assembler = ContextAssembler(MeantFact, track=False)
+    for _ in range(2):
+        assert assembler.assemble("where does she live", agent_id="a").ids == ("rome",)
+        assert assembler.assemble("where does she live", agent_id="a", as_of=day(2)).ids == ("oslo",)
