@@ -187,6 +187,13 @@ class Connection:
                 self._projector = Projector(self._mirrored, database, mirror, idle=0.0)
             return self._projector
 
+    async def project(self) -> None:
+        """Be a projector in this task, until it is cancelled; `omoide mirror run` is a program of the same."""
+        from omoide.stores.postgres.projector import arun
+
+        database, mirror = self._engine()
+        await arun(self.amirrored, database, mirror)
+
     def _engine(self) -> tuple[Database, Mirror]:
         """The database and the mirror, made at their first use."""
         database = self.database

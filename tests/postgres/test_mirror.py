@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -78,6 +79,28 @@ def rows(database: Database, statement: str) -> list[tuple[Any, ...]]:
         return (yield Step(statement))
 
     return database.run(script)
+
+
+# ---- what it costs
+
+
+def test_a_write_is_one_round_trip_of_the_store_and_reads_cost_what_they_did(mirrored: Connection) -> None:
+    one = note("fact", key="k")
+
+    def trips(call: Callable[[], Any]) -> int:
+        before = mirrored.round_trips
+        call()
+        return mirrored.round_trips - before
+
+    one.save()
+    assert trips(lambda: one.update(content="other")) == 1
+    assert trips(one.touch) == 1
+    assert trips(lambda: Ledgered.counters(agent_id="ada").increment("mine")) == 1
+    assert trips(lambda: Ledgered.save_many([note(f"fact {n}") for n in range(64)])) == 1
+    assert trips(lambda: Ledgered.count(agent_id="ada")) == 1
+    assert trips(lambda: Ledgered.query.get(agent_id="ada", memory_id=one.memory_id)) == 1
+    assert trips(lambda: Ledgered.query.get(agent_id="ada", memory_id="nobody")) == 3
+    assert trips(one.delete) == 1
 
 
 # ---- outages
@@ -371,8 +394,12 @@ def test_old_calls_change_nothing(mirrored: Connection) -> None:
 
 
 def test_the_outbox_holds_no_content(
-    mirrored: Connection, valkey_server: ValkeyServer, postgres_server: PostgresServer
+    mirrored: Connection,
+    valkey_server: ValkeyServer,
+    postgres_server: PostgresServer,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.DEBUG)
     valkey_server.kill9()
     note("the secret plan of Mia Berg", key="the secret key").save()
     valkey_server.start()
@@ -386,6 +413,9 @@ def test_the_outbox_holds_no_content(
     assert "secret" not in told[0][0]
     assert "Mia" not in told[0][0]
     assert "secret" not in postgres_server.running.log.read_text()
+    assert "left to a projector" in caplog.text
+    assert "secret" not in caplog.text
+    assert "Mia" not in caplog.text
 
 
 def test_a_projector_is_woken_and_stops(mirrored: Connection, valkey_server: ValkeyServer) -> None:
@@ -402,6 +432,25 @@ def test_a_projector_is_woken_and_stops(mirrored: Connection, valkey_server: Val
     projector.stop()
     assert projector._thread is not None
     assert not projector._thread.is_alive()
+
+
+async def test_a_projector_is_a_task_as_well(mirrored: Connection, valkey_server: ValkeyServer) -> None:
+    await note("fact").asave()
+    valkey_server.kill9()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mirrored.mirror, "_behind", lambda: None)  # no thread does it
+        assert not (await note("another").asave()).mirrored
+        task = asyncio.create_task(mirrored.project())
+        await asyncio.sleep(0.2)
+        valkey_server.start()
+        deadline = time.monotonic() + 20
+        while not compared(mirrored, scope()).equal and time.monotonic() < deadline:
+            await asyncio.sleep(0.05)
+    assert compared(mirrored, scope()).equal
+    assert await Ledgered.acount(agent_id="ada") == 2
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 # ---- schema

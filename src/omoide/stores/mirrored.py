@@ -69,6 +69,8 @@ class MirroredStore:
         except StopIteration as stop:
             result: R = stop.value
             return result
+        finally:
+            plan.close()
 
     def _answer(self, step: Any, database: Database) -> Any:
         from omoide.stores.postgres import tables
@@ -114,6 +116,8 @@ class AsyncMirroredStore:
         except StopIteration as stop:
             result: R = stop.value
             return result
+        finally:
+            plan.close()
 
     async def _answer(self, step: Any, database: Database) -> Any:
         from omoide.stores.postgres import tables
