@@ -188,7 +188,7 @@ class Connection:
             return self._projector
 
     async def project(self) -> None:
-        """Be a projector in this task, until it is cancelled; `omoide mirror run` is a program of the same."""
+        """Be a projector in this task, until it is cancelled; see `omoide mirror run`."""
         from omoide.stores.postgres.projector import arun
 
         database, mirror = self._engine()
