@@ -75,6 +75,7 @@ class Story(Model):
 
 
 SPEC = spec_of(Story)
+Edges = Mapping[str, Mapping[str, float]]
 
 
 @dataclass
@@ -328,8 +329,22 @@ def documents(
     return whole
 
 
+def edges_of(connection: Connection, agent: str, whole: Mapping[str, oracle.Document]) -> Edges:
+    """The links of every record; their weights are halves, so a share of w / (1 + w) tells them exactly."""
+    scope, found = Scope(SPEC, (agent,)), {}
+    for name in whole:
+        reached = connection.store.execute(ask.Spread(scope, {name: 1.0}, 1, 64, 1.0, 64))
+        found[name] = {other: round(2 * share / (1 - share)) / 2 for other, share in reached}
+        assert sum(weight > 0.5 for weight in found[name].values()) <= 16, "the oracle follows them all"
+    return found
+
+
 def agree(
-    connection: Connection, agent: str, whole: Mapping[str, oracle.Document], source: random.Random
+    connection: Connection,
+    agent: str,
+    whole: Mapping[str, oracle.Document],
+    edges: Edges,
+    source: random.Random,
 ) -> None:
     """Ranking, listing, counting and the decay order of one connection against brute force."""
     store, scope = connection.store, Scope(SPEC, (agent,))
@@ -337,7 +352,7 @@ def agree(
         terms = query(source)
         reply = store.execute(ask.Search(scope, terms, 10, match))
         assert [(hit.record.id, hit.score) for hit in reply.hits] == oracle.search(
-            whole, terms, 10, **options
+            whole, terms, 10, edges=edges, **options
         )
         seen = {name: one for name, one in whole.items() if oracle.matches(name, one, **options)}
         assert store.execute(ask.Count(scope, match)) == len(seen)
@@ -382,8 +397,9 @@ def at_rest(
         for name, texts in writer.said.items():
             said.setdefault(name, set()).update(texts)
     whole = documents(connections[0], agent, known, said, ids)
+    edges = edges_of(connections[0], agent, whole)
     for connection in connections:
-        agree(connection, agent, whole, random.Random(seed))
+        agree(connection, agent, whole, edges, random.Random(seed))
 
 
 @dataclass
