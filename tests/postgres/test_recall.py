@@ -148,6 +148,18 @@ def test_a_row_is_found_again_when_its_dump_is_restored(connection: Connection) 
         assert f"'{word}'" in words
 
 
+def test_similar_words_are_looked_for_in_short_texts_only(connection: Any) -> None:
+    """Each text is compared as a whole, so long ones would cost seconds."""
+    short = "The kindergarten opens. " + "So it is. " * 100
+    for text in (short, short + "Indeed.", "A rose garden"):
+        assert LongTermRecord(resource_id="similar", content=text).save()
+    assert len(short) == 1_024
+    connection.mirror.away_until = float("inf")
+    found = ContextAssembler(LongTermRecord, track=False).assemble("kindergarden", resource_id="similar")
+    connection.mirror.away_until = 0.0
+    assert [one.content for one in found.records] == [short]
+
+
 def test_an_answer_of_rows_is_the_answer_of_the_store(connection: Any) -> None:
     record = LongTermRecord(resource_id="same", content="needle in hay", identity="x", author="Ann Lee")
     record.save()

@@ -3,7 +3,7 @@
 It answers when Redis cannot. What differs from the index: words are those of the text-search configuration
 `english`, and a date without a year is looked for in the years around now. Everything else (idf over the
 partition, length, neighbours, author, date, cues, importance, confidence, back-off to similar words) is the
-same formula with the same weights.
+same formula with the same weights. Similar words are looked for in texts of at most 1,024 bytes.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ CONFIDENCE = f"coalesce(m._alpha / nullif(m._alpha + m._beta, 0), m._prior / {CO
 
 YEARS = 10
 _SHORTEST_SIMILAR = 4
+LONGEST_SIMILAR = 1_024
 _NO_NESTED_LOOPS = "SELECT set_config('enable_nestloop', 'off', true)"
 """Until a new table is analysed the planner expects one row everywhere, and would join them pairwise."""
 _ORIGIN = date(1970, 1, 1)
@@ -81,6 +82,7 @@ class Rows:
             "id": identifier(self.spec.id_field),
             "words": WORDS,
             "text": self.text,
+            "short": short(self.text),
             "session": self.column(self.spec.session),
             "session_of_h": self.column(self.spec.session, "h"),
             "author": self.column(self.spec.author),
@@ -127,7 +129,7 @@ def words_ddl(spec: ModelSpec) -> tuple[str, ...]:
         f"ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {WORDS} tsvector GENERATED ALWAYS AS ({words}) STORED",
         f"CREATE INDEX IF NOT EXISTS {identifier(name[:50] + WORDS)} ON {table} USING gin ({WORDS})",
         f"CREATE INDEX IF NOT EXISTS {identifier(name[:50] + '_alike')} ON {table}"
-        f" USING gin (({joined(names)}) gin_trgm_ops)",
+        f" USING gin (({joined(names)}) gin_trgm_ops) WHERE {short(joined(names))}",
     )
 
 
@@ -136,6 +138,11 @@ def table_name(spec: ModelSpec) -> str:
     if spec.mirror is None or spec.mirror.table is None:
         raise ModelError(f"{spec.name} has no mirror")
     return spec.mirror.table
+
+
+def short(text: str) -> str:
+    """SQL: whether a text is short enough to look for similar words in it, one by one (0.6 ms for 1 kB)."""
+    return f"octet_length({text}) <= {LONGEST_SIMILAR}"
 
 
 def joined(columns: list[str]) -> str:

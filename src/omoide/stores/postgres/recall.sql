@@ -33,11 +33,11 @@ direct AS MATERIALIZED (
 ),
 missing AS MATERIALIZED (
     SELECT * FROM unnest(%(similar_term)s::int[], %(similar)s::text[]) AS s (term, word)
-    WHERE NOT EXISTS (SELECT FROM direct AS d WHERE d.term = s.term)
+    WHERE NOT EXISTS (SELECT FROM direct AS d WHERE d.term = s.term) LIMIT 8
 ),
 alike AS MATERIALIZED (
     SELECT m.{id} AS id, s.term, 0.3 * word_similarity(s.word, {text}) AS weight
-    FROM missing AS s JOIN {table} AS m ON {partition} AND ({text}) %%> s.word
+    FROM missing AS s JOIN {table} AS m ON {partition} AND {short} AND ({text}) %%> s.word
     WHERE {filters}
 ),
 hit AS MATERIALIZED (
