@@ -31,7 +31,7 @@ class RecallNote(Model):
 
     note = AutoKeyField()
     team = KeyField()
-    title = StringField(null=True)
+    title = StringField(null=True, max_bytes=1_048_576)
     body = StringField(default="", index=True)
     labels = TagField()
     importance = FloatField(default=1.0)
@@ -146,6 +146,20 @@ def test_a_row_is_found_again_when_its_dump_is_restored(connection: Connection) 
     ((words,),) = connection.database.run(script)
     for word in ("cafe", "成语", "hike", "zoe"):
         assert f"'{word}'" in words
+
+
+@pytest.mark.parametrize("kind", ["words", "pairs", "one"])
+def test_the_longest_text_is_stored(connection: Any, kind: str) -> None:
+    text = {
+        "words": " ".join(f"w{number:x}" for number in range(160_000)),
+        "pairs": "".join(chr(0x4E00 + number * 7_919 % 20_000) for number in range(349_000)),
+        "one": "x" * 1_048_000,
+    }[kind]
+    assert RecallNote(team=f"long {kind}", title=text[:1_048_576], body="the beginning").save()
+    connection.mirror.away_until = float("inf")
+    found = ContextAssembler(RecallNote, track=False).assemble("w7", team=f"long {kind}")
+    connection.mirror.away_until = 0.0
+    assert len(found.records) == (kind == "words")
 
 
 def test_similar_words_are_looked_for_in_short_texts_only(connection: Any) -> None:

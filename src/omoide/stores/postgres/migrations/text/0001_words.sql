@@ -2,7 +2,8 @@
 --
 --   omoide_bare    one spelling: NFKC, accents folded (unaccent)
 --   omoide_pairs   overlapping pairs of characters of every run in a script without spaces
---   omoide_words   stems of the words by the configuration `english`, and the pairs
+--   omoide_words   stems of the words by the configuration `english`, and the pairs; of the first 100,000
+--                  characters, since a tsvector has room for 1 MB
 --
 -- The functions are immutable as long as the dictionaries `english` and `unaccent` are. Their bodies are bound when
 -- they are made, so that a restored dump finds everything whatever the search path is.
@@ -46,6 +47,6 @@ RETURN (
 
 CREATE FUNCTION omoide_words(content text) RETURNS tsvector
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-RETURN to_tsvector('pg_catalog.english', omoide_bare(content))
+RETURN to_tsvector('pg_catalog.english', omoide_bare(left(content, 100000)))
     || CASE WHEN octet_length(content) = length(content) THEN ''::tsvector
-            ELSE array_to_tsvector(omoide_pairs(content)) END;
+            ELSE array_to_tsvector(omoide_pairs(left(content, 100000))) END;
