@@ -131,9 +131,17 @@ def test_the_public_modules_are_sorted_too(module: str) -> None:
     assert all(hasattr(found, name) for name in names)
 
 
-@pytest.mark.parametrize("program", ["import omoide", "import omoide; omoide.Model; omoide.ContextAssembler"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import omoide",
+        "import omoide; omoide.Model; omoide.ContextAssembler; omoide.EmbeddingField; omoide.embed",
+        "from omoide.providers import FastEmbedProvider, OnnxProvider; FastEmbedProvider(); OnnxProvider('x')",
+    ],
+)
 def test_an_import_loads_no_client_and_no_numpy(program: str) -> None:
-    heavy = "{'redis', 'hiredis', 'numpy', 'msgspec', 'Stemmer', 'typer', 'asyncio'}"
+    heavy = "{'redis', 'hiredis', 'numpy', 'msgspec', 'Stemmer', 'typer', 'asyncio', "
+    heavy += "'onnxruntime', 'tokenizers', 'fastembed'}"
     assert _run(f"import sys; {program}; print({heavy} & set(sys.modules))") == "set()"
 
 
