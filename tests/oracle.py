@@ -174,14 +174,15 @@ def worths(
     """What stands for the text where meaning counts, of the documents that pass the filters."""
     near_ones, z = neighbours(documents), {}
     for name in passing.keys() & cosines.keys():
-        document, total = documents[name], cosines[name]
+        total, count = cosines[name], 1.0
         for share, others in zip(
             (weights.meaning_near, weights.meaning_far), near_ones.get(name, ((), ())), strict=True
         ):
             for other in sorted(others, key=lambda other: (documents[other].time_ms, other)):
-                total += share * cosines.get(other, 0.0)
-        z[name] = total
-        assert document is not None
+                if other in cosines:
+                    total += share * cosines[other]
+                    count += share
+        z[name] = total * (1.0 / count)
     best, least, greatest = (
         max(passing.values(), default=0.0),
         min(z.values(), default=0.0),

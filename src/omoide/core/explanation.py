@@ -5,7 +5,7 @@
         words = text x author, or worth x author                  product
           worth = lexical + meaning                               sum
             lexical = text x text scale                           product
-            meaning = (cosine + near ones' + (-least)) x scale    product of a sum
+            meaning = (mean of cosines + (-least)) x scale        product of a sum
           text = term + term + ...                                sum
             term = idf x weight                                   product
               weight = the greatest of own and what is lent      greatest
@@ -139,9 +139,9 @@ class Explainer:
         return Part.of("worth", "sum", (lexical, Part.of("meaning", "product", (above, unit))))
 
     def _nearness(self, row: int, meaning: Meaning, fusion: Fusion) -> list[Part]:
-        """The cosine of a row, what its neighbours add, and the least of all taken off."""
+        """The mean of the cosines of a row and its neighbours, and the least of all taken off."""
         cosines, links, weights = meaning.cosines, self._arms.links, self._arms.weights
-        parts = [Part("cosine", float(cosines[row]))]
+        parts, count = [Part("cosine", float(cosines[row]))], 1.0
         if links is not None:
             before, after = int(links.before[row]), int(links.after[row])
             for name, share, other in (
@@ -150,9 +150,13 @@ class Explainer:
                 ("cosine two before", weights.meaning_far, int(links.before[before])),
                 ("cosine two after", weights.meaning_far, int(links.after[after])),
             ):
-                if other:
+                if meaning.held[other]:
                     two = (Part("share", share), Part("its cosine", float(cosines[other])))
                     parts.append(Part.of(name, "product", two))
+                    count += share
+        if len(parts) > 1:
+            total, mean = Part.of("cosines", "sum", parts), Part("mean", 1.0 / count, note="1 / their shares")
+            parts = [Part.of("nearness", "product", (total, mean))]
         return [*parts, Part("least", -fusion.least, note="taken off: that of the memory least alike")]
 
     def _date(self, fit: float) -> Part:

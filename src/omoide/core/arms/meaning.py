@@ -1,6 +1,7 @@
 """What the query means beside its words: one number a memory, added to the share of its text.
 
-    z      = cosine + near x (cosine of the memory before + after) + far x (of those two away)
+    z      = (cosine + near x (cosine of the memory before + after) + far x (of those two away))
+             x 1 / (1 + near and far once for each of those that is there)
     worth  = (1 - share) x text / best text  +  share x (z - least z) / (greatest z - least z)
 
 A worth stands where the text stands in the formula of scores (`arms.formula`), before author, date, cue and
@@ -8,6 +9,9 @@ multipliers. Least, greatest and best are those of the visible memories that pas
 are left out count among them, so leaving some out changes no other score. A memory without a vector has only
 its words; where all z are equal, each memory with a vector has the share in full. Every operation is one
 float64 operation in the order written.
+
+z is a mean, not a sum: else a memory without neighbours, at the ends of a session or in none, would be far
+from any question beside those that have them.
 """
 
 from __future__ import annotations
@@ -56,15 +60,22 @@ class Fusion:
 
 def smoothed(meaning: Meaning, links: Links | None, weights: RankWeights) -> Floats:
     """z of every row."""
+    import numpy as np
+
     own = meaning.cosines
     if links is None:
         return own
     before, after = links.before[: len(own)], links.after[: len(own)]
-    total = own + weights.meaning_near * own[before]
-    total += weights.meaning_near * own[after]
-    total += weights.meaning_far * own[before[before]]
-    total += weights.meaning_far * own[after[after]]
-    return total
+    total, parts = own, np.ones(len(own))
+    for share, others in (
+        (weights.meaning_near, before),
+        (weights.meaning_near, after),
+        (weights.meaning_far, before[before]),
+        (weights.meaning_far, after[after]),
+    ):
+        total = total + share * own[others]
+        parts += share * meaning.held[others]
+    return total * (1.0 / parts)
 
 
 def fuse(
