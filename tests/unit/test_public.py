@@ -136,7 +136,8 @@ def test_the_public_modules_are_sorted_too(module: str) -> None:
     [
         "import omoide",
         "import omoide; omoide.Model; omoide.ContextAssembler; omoide.EmbeddingField; omoide.embed",
-        "from omoide.providers import FastEmbedProvider, OnnxProvider; FastEmbedProvider(); OnnxProvider('x')",
+        "from omoide import providers as p; p.FastEmbedProvider(); p.OnnxProvider('x'); "
+        "p.HttpProvider('http://127.0.0.1', 'm')",
     ],
 )
 def test_an_import_loads_no_client_and_no_numpy(program: str) -> None:
