@@ -251,6 +251,9 @@ def test_a_firewall_that_fails_erases_nothing(connection: Connection, off: pytes
     off.setattr(privacy, "scan_values", lambda values, policy=None: Verdict(True, "error", "internal"))
     found = screening.scan_memories(ScanNote, action="erase")
     assert (found.removed, found.left, found.reasons) == (0, 1, {"error": 1})
+    with pytest.raises(PolicyError, match="team is kept out by the firewall: error"):
+        ScanNote.query.filter(team="web", agent="ada")
+    off.undo()
     assert [one.note_id for one in ScanNote.query.filter(team="web", agent="ada").all()] == [note]
 
 

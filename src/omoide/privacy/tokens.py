@@ -22,7 +22,7 @@ from omoide.privacy.verdict import BudgetError
 
 VERY_LONG_WORD: Final = 33
 """Characters of the shortest word on which shapes without a prefix are tried."""
-FEWEST_DIGITS: Final = 4
+FEWEST_DIGITS: Final = 2
 MOST_FAILED: Final = 2_000
 """Matches that may fail their check before a text is refused: no honest text has as many."""
 
