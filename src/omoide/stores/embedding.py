@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import inspect
+import os
 import threading
 from collections import Counter
 from concurrent.futures import Future
@@ -27,6 +28,17 @@ from omoide.ops.request import Embed
 MOST_AT_ONCE = 16
 _running: Counter[int] = Counter()
 _counting = threading.Lock()
+
+
+def _after_fork() -> None:
+    """No thread comes along into a child: its calls are not waited for, and no lock is held by one."""
+    global _counting
+    _counting = threading.Lock()
+    _running.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def embed(request: Embed) -> Any:

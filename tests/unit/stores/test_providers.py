@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -256,3 +257,16 @@ def test_a_deadline_leaves_half_of_it() -> None:
         assert embedding._seconds(Embed(index, ("a",), query=True)) == 3.0
         embedding.embed(Embed(index, ("a",)))
     assert seen[0] is not None  # the deadline is that of the caller, in the thread as well
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+def test_a_child_counts_anew_and_finds_no_lock_held() -> None:
+    request = Embed(EmbeddingIndex("meaning", ("content",), lambda texts: [[1.0]], "one"), ("a",), query=True)
+    embedding._running[id(request.index.provider)] = embedding.MOST_AT_ONCE
+    with embedding._counting:
+        child = os.fork()
+        if not child:
+            os._exit(0 if embedding.embed(request)[0] == 1.0 else 1)
+    _, status = os.waitpid(child, 0)
+    embedding._running.clear()
+    assert os.waitstatus_to_exitcode(status) == 0
