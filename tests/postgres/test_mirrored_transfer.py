@@ -26,6 +26,8 @@ SCOPE = Scope(spec_of(MirroredJourney), ("ada",))
 
 
 def _fill(count: int) -> None:
+    """So many memories, one of them gone again, in a partition that held what an earlier test left."""
+    MirroredJourney.delete_partition(agent_id="ada")
     made: list[Any] = [
         MirroredJourney(
             agent_id="ada", content=f"Mia moved to Berlin, note {number}", tags={f"t{number % 3}"}
