@@ -14,7 +14,7 @@ from omoide.core.text.surface import lexemes, quoted
         ("went", {"'go'", "'went'", "'gone'"}),
         ("children", {"'child'", "'children'"}),
         ("hiking", {"'hike'"}),
-        ("src/app.py", {"'src/app.py'", "'src'", "'app'", "'py'"}),
+        ("src/app.py", {"'src/app.py'", "'app.py'", "'src'", "'app'", "'py'"}),
         ("成语", {"'成语'"}),
         ("成", {"'成':*"}),
         ("it's O'Brien", {"'o'", "'brien'", "'obrien'"}),
