@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from omoide import Connection, FieldError, QueryError, StoreUnavailableError
+from omoide import Connection, FieldError, PolicyError, QueryError, StoreUnavailableError
 from omoide.ops import port
 from omoide.recipes import ThreadMemory
 from omoide.stores.postgres.script import Step
@@ -179,3 +179,26 @@ def test_no_message_is_in_the_statistics_of_the_server(thread: ThreadMemory, con
 def _activity() -> Any:
     rows = yield Step("SELECT query FROM pg_stat_activity WHERE query <> ''")
     return [text for (text,) in rows]
+
+
+SECRETS = [
+    ({"role": "user", "content": f"the key is AKIA{'QZXW' * 4}, keep it"}, "credential"),
+    ({"role": "tool", "content": [{"type": "text", "text": "password: hunter7Zq!x"}]}, "credential"),
+    ({"role": "user", "content": "Off the record: Mia is leaving in May."}, "off_the_record"),
+]
+
+
+@pytest.mark.parametrize(("message", "reason"), SECRETS)
+def test_what_the_firewall_blocks_is_refused_and_nothing_is_written(
+    thread: ThreadMemory, message: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(PolicyError, match=r"messages\[1\] is not kept") as caught:
+        thread.append([said("hello"), message])
+    assert caught.value.reason == reason
+    assert "AKIA" not in str(caught.value)
+    with pytest.raises(PolicyError):
+        asyncio.run(thread.aappend([message]))
+    assert thread.count() == 0
+    unscreened = ThreadMemory(thread.session_id, resource_id=thread.resource_id, screened=False)
+    assert unscreened.append([message]) == (1,)
+    assert thread.messages() == [message]

@@ -178,14 +178,9 @@ class NeverRecordMixin:
         known = (policy, tuple((name, value) for name, value in named.items() if isinstance(value, str)))
         if len(known[1]) == len(named) and known in _clean:
             return ""
-        from omoide.privacy import scan_values
-
-        verdict = scan_values(named, policy=policy)
-        if verdict.blocked:
-            model = spec_of(cast(Any, cls)).name
-            _count(model, verdict.reason)
-            _announce(model, verdict.reason, verdict.rule)
-            return verdict.reason
+        reason = judge(spec_of(cast(Any, cls)).name, named, policy)
+        if reason:
+            return reason
         if len(known[1]) == len(named):
             _remember(known)
         return ""
@@ -211,6 +206,22 @@ class NeverRecordMixin:
         rules = Counter(one.rule for one in taken)
         draft.counters.extend((_RULE_COUNTER + rule, count) for rule, count in rules.items())
         return None
+
+
+def judge(model: str, values: Mapping[str, object], policy: Policy | None = None) -> str:
+    """Scan what is about to be kept under a name; the reason to refuse it, "" when there is none.
+
+    A refusal is counted and announced in this process. Cost: no I/O.
+    """
+    from omoide.privacy import scan_values
+    from omoide.settings import never_record_disabled
+
+    verdict = None if never_record_disabled() else scan_values(values, policy=policy)
+    if verdict is None or not verdict.blocked:
+        return ""
+    _count(model, verdict.reason)
+    _announce(model, verdict.reason, verdict.rule)
+    return verdict.reason
 
 
 def policy_of(model: type) -> Policy | None:

@@ -2,7 +2,7 @@
 
 A thread is a record of what was said; long-term memory is what was made of it. They share no row:
 deleting a thread, or all threads of a resource, deletes no long-term memory, and nothing of a thread is
-screened, shortened or expired.
+shortened or expired. What the firewall blocks is refused, like everywhere else.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from omoide.errors import FieldError, QueryError
+from omoide.errors import FieldError, PolicyError, QueryError
 from omoide.fields.documents import broken_rule
+from omoide.mixins.never_record import judge
 from omoide.model.partition import ID_BYTES, PARTITION_BYTES, key_rule
 from omoide.ops import port
 from omoide.stores.postgres import threads
@@ -32,13 +33,15 @@ class ThreadMemory:
     Args:
         session_id: Names the session; at most 512 bytes.
         resource_id: Whose it is; every statement is bound to it.
+        screened: Refuse messages that the never-record firewall blocks.
     Raises:
         QueryError: an empty or too long id.
     """
 
-    def __init__(self, session_id: str, *, resource_id: str) -> None:
+    def __init__(self, session_id: str, *, resource_id: str, screened: bool = True) -> None:
         self.session_id = _name("session_id", session_id)
         self.resource_id = _name("resource_id", resource_id)
+        self.screened = screened
 
     def append(
         self, messages: Sequence[Mapping[str, Any]], *, operation_id: str | None = None
@@ -53,10 +56,11 @@ class ThreadMemory:
             Their places in the session, from 1.
         Raises:
             FieldError: a message is not a JSON object or too large; nothing was written.
+            PolicyError: the firewall blocks a message; it names the place, and nothing was written.
             StoreUnavailableError, StoreTimeoutError: PostgreSQL does not answer.
         Cost: one transaction; appends to one session take turns.
         """
-        texts, operation = _texts(messages), _operation(operation_id)
+        texts, operation = _texts(messages, self.screened), _operation(operation_id)
         if not texts:
             return ()
         return _database().run(threads.append, self.resource_id, self.session_id, texts, operation)
@@ -65,7 +69,7 @@ class ThreadMemory:
         self, messages: Sequence[Mapping[str, Any]], *, operation_id: str | None = None
     ) -> tuple[int, ...]:
         """Async twin of `append`."""
-        texts, operation = _texts(messages), _operation(operation_id)
+        texts, operation = _texts(messages, self.screened), _operation(operation_id)
         if not texts:
             return ()
         database = await _adatabase()
@@ -172,12 +176,21 @@ def _bound(name: str, value: object) -> Any:
     return value
 
 
-def _texts(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+def _texts(messages: Sequence[Mapping[str, Any]], screened: bool) -> list[str]:
     if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence):
         raise FieldError("ThreadMemory", "messages", "must be a list of messages")
     if len(messages) > MOST_AT_ONCE:
         raise FieldError("ThreadMemory", "messages", f"must be at most {MOST_AT_ONCE:,} at once")
-    return [_text(message, place) for place, message in enumerate(messages)]
+    texts = [_text(message, place) for place, message in enumerate(messages)]
+    for place, message in enumerate(messages) if screened else ():
+        reason = judge("ThreadMemory", message)
+        if reason:
+            raise PolicyError(
+                f"ThreadMemory: messages[{place}] is not kept: {reason}; nothing was written",
+                reason=reason,
+                hint="append what may stand in its place",
+            )
+    return texts
 
 
 def _text(message: object, place: int) -> str:
