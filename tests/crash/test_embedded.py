@@ -212,8 +212,8 @@ def test_a_killed_user_leaves_the_server_to_the_next(folder: Path) -> None:
 def test_ctrl_c_ends_the_program_not_the_server_of_others(folder: Path) -> None:
     script = """
 server = EmbeddedServer.acquire(folder)
-say(server.pid)
 try:
+    say(server.pid)
     time.sleep(30)
 except KeyboardInterrupt:
     say(ask(server, "PING").decode())

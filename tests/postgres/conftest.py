@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ import omoide
 from omoide.connection import Connection
 from omoide.model.schema import Scope
 from omoide.stores.postgres.compare import Comparison, compare
+from omoide.stores.postgres.mirror import Mirror
 from omoide.testing import PostgresServer, ValkeyServer
 
 
@@ -20,6 +22,17 @@ def mirrored(valkey_server: ValkeyServer, postgres_url: str) -> Iterator[Connect
     valkey_server.flush()
     with omoide.connect(valkey_server.url, postgres=postgres_url) as connection:
         yield connection
+
+
+class _Away(Mirror):
+    """A mirror that takes its store for away, whatever it hears of it meanwhile."""
+
+    is_away = True  # type: ignore[assignment]
+
+
+def answer_from(connection: Any, store: str) -> None:
+    """Have recall answered by `redis` or by `postgres`, until told otherwise."""
+    connection.mirror.__class__ = _Away if store == "postgres" else Mirror
 
 
 def compared(connection: Connection, scope: Scope) -> Comparison:

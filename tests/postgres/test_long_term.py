@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.postgres.conftest import answer_from
 
 import omoide
 from omoide import Connection, FieldError, QueryError, StoreUnavailableError
@@ -313,11 +314,11 @@ def test_a_block_stays_within_its_budget(memory: LongTermMemory, text: str) -> N
 def recalled_by(memory: LongTermMemory, store: str, query: str, **options: Any) -> Any:
     """A recall answered by one of the two stores."""
     connection: Any = port.current()
-    connection.mirror.away_until = float("inf") if store == "postgres" else 0.0
+    answer_from(connection, store)
     try:
         found = memory.recall(query, **options)
     finally:
-        connection.mirror.away_until = 0.0
+        answer_from(connection, "redis")
     assert found.metadata["store"] == store
     return found
 
@@ -390,10 +391,10 @@ def test_no_query_is_a_syntax_error(memory: LongTermMemory, query: str) -> None:
     memory.retain("The main road is closed")
     for store in ("redis", "postgres"):
         connection: Any = port.current()
-        connection.mirror.away_until = float("inf") if store == "postgres" else 0.0
+        answer_from(connection, store)
         found = memory.recall(query)
         assert len(found.records) == (1 if query == "main" else 0)
-    connection.mirror.away_until = 0.0
+    answer_from(connection, "redis")
 
 
 # ---- settings, threads, tools --------------------------------------------------------------------------

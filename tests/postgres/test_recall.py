@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from benchmarks.retrieval.dialogue import Conversation, read
 from benchmarks.retrieval.metrics import mean, score
+from tests.postgres.conftest import answer_from
 
 from omoide import Connection, ContextAssembler, Model
 from omoide.fields import AutoKeyField, BM25Field, FloatField, IntField, KeyField, StringField, TagField
@@ -87,14 +88,14 @@ def test_both_paths_answer_as_well_as_the_index_alone(connection: Any) -> None:
         turns = _load(conversation)
         asked(connection, "ANALYZE omoide_recall_turn")
         for store, found in scores.items():
-            connection.mirror.away_until = float("inf") if store == "postgres" else 0.0
+            answer_from(connection, store)
             for question in conversation.questions:
                 if question.category == "adversarial":
                     continue
                 result = assembler.assemble(question.text, agent_id=conversation.id)
                 assert result.metadata["store"] == store
                 found.append(score([turns[one.memory_id] for one in result.records], question.gold))
-        connection.mirror.away_until = 0.0
+        answer_from(connection, "redis")
     redis, postgres = (mean(found)["nDCG@10"] for found in scores.values())
     assert postgres >= 0.47
     assert redis >= 0.6
@@ -105,7 +106,7 @@ def test_any_mirrored_model_is_recalled_from_its_rows(connection: Any) -> None:
     RecallNote(team="a", title="Deploys", body="blue-green", labels={"ops", "x'y"}, places=3).save()
     RecallNote(team="a", title=None, body="Deploys are on Tuesdays", labels={"ops"}, importance=0.1).save()
     RecallNote(team="b", title="Deploys", body="are never").save()
-    connection.mirror.away_until = float("inf")
+    answer_from(connection, "postgres")
     assembler = ContextAssembler(RecallNote, track=False)
 
     def found(query: str, **filters: Any) -> list[str]:
@@ -131,7 +132,7 @@ def test_any_mirrored_model_is_recalled_from_its_rows(connection: Any) -> None:
     ]
     got = RecallNote.query.get(team="a", note=first.note)
     assert (got.title, got.labels, got.places) == ("Deploys", {"ops", "x'y"}, 3)
-    connection.mirror.away_until = 0.0
+    answer_from(connection, "redis")
 
 
 def test_a_row_is_found_again_when_its_dump_is_restored(connection: Connection) -> None:
@@ -156,9 +157,9 @@ def test_the_longest_text_is_stored(connection: Any, kind: str) -> None:
         "one": "x" * 1_048_000,
     }[kind]
     assert RecallNote(team=f"long {kind}", title=text[:1_048_576], body="the beginning").save()
-    connection.mirror.away_until = float("inf")
+    answer_from(connection, "postgres")
     found = ContextAssembler(RecallNote, track=False).assemble("w7", team=f"long {kind}")
-    connection.mirror.away_until = 0.0
+    answer_from(connection, "redis")
     assert len(found.records) == (kind == "words")
 
 
@@ -168,9 +169,9 @@ def test_similar_words_are_looked_for_in_short_texts_only(connection: Any) -> No
     for text in (short, short + "Indeed.", "A rose garden"):
         assert LongTermRecord(resource_id="similar", content=text).save()
     assert len(short) == 1_024
-    connection.mirror.away_until = float("inf")
+    answer_from(connection, "postgres")
     found = ContextAssembler(LongTermRecord, track=False).assemble("kindergarden", resource_id="similar")
-    connection.mirror.away_until = 0.0
+    answer_from(connection, "redis")
     assert [one.content for one in found.records] == [short]
 
 
@@ -185,13 +186,13 @@ def test_an_answer_of_rows_is_the_answer_of_the_store(connection: Any) -> None:
         (found,) = assembler.assemble("needle", resource_id="same").records
         told = found._omoide.record
         held.append((told.id, told.values, told.version, told.time_ms, told.importance, told.confidence))
-    connection.mirror.away_until = 0.0
+    answer_from(connection, "redis")
     assert held[0] == held[1]
 
 
 def test_a_query_is_one_statement_that_holds_no_word(connection: Any) -> None:
-    connection.mirror.away_until = float("inf")
+    answer_from(connection, "postgres")
     ContextAssembler(LongTermRecord, track=False).assemble("haystack in May 2023", resource_id="same")
-    connection.mirror.away_until = 0.0
+    answer_from(connection, "redis")
     seen = asked(connection, "SELECT query FROM pg_stat_activity WHERE query LIKE %s", "%WITH wanted%")
     assert all("haystack" not in text for (text,) in seen)

@@ -28,6 +28,7 @@ class BoundedConnection(psycopg.Connection[Any]):
     """`limit`: seconds one exchange may take; None: any time."""
 
     limit: float | None = None
+    _pool = None  # says to psycopg that it may go unclosed, with the pool that holds it
 
     def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -38,9 +39,10 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 class AsyncBoundedConnection(psycopg.AsyncConnection[Any]):
-    """The async one."""
+    """The async one; it goes with its event loop."""
 
     limit: float | None = None
+    _pool = None
 
     async def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
         try:
