@@ -58,6 +58,9 @@ class Load:
         ]
 
     def __enter__(self) -> Load:
+        with self.connection.use():
+            for number, _ in enumerate(AGENTS):  # of an empty partition the store asks the rows
+                self.write(number, 0)
         for thread in self._threads:
             thread.start()
         return self
