@@ -6,7 +6,7 @@ plan ──Request──▶ driver ──▶ Store.execute / AsyncStore.execute
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from omoide.errors import OmoideError
@@ -30,31 +30,45 @@ class AsyncStore(Protocol):
 
 def run(plan: Plan[R], store: Store) -> R:
     """Drive a plan to its end over a blocking store."""
-    try:
-        request = next(plan)
-        while True:
-            try:
-                reply = store.execute(request)
-            except OmoideError as error:
-                request = plan.throw(error)
-            else:
-                request = plan.send(reply)
-    except StopIteration as stop:
-        result: R = stop.value
-        return result
+    return carry(plan, store.execute)
 
 
 async def arun(plan: Plan[R], store: AsyncStore) -> R:
     """Drive a plan to its end over an async store."""
+    return await acarry(plan, store.execute)
+
+
+def carry(plan: Generator[Any, Any, R], answer: Callable[[Any], Any]) -> R:
+    """Drive a generator to its end; `answer` answers each of its steps."""
     try:
-        request = next(plan)
+        step = next(plan)
         while True:
             try:
-                reply = await store.execute(request)
+                reply = answer(step)
             except OmoideError as error:
-                request = plan.throw(error)
+                step = plan.throw(error)
             else:
-                request = plan.send(reply)
+                step = plan.send(reply)
     except StopIteration as stop:
         result: R = stop.value
         return result
+    finally:
+        plan.close()
+
+
+async def acarry(plan: Generator[Any, Any, R], answer: Callable[[Any], Awaitable[Any]]) -> R:
+    """Async twin of `carry`."""
+    try:
+        step = next(plan)
+        while True:
+            try:
+                reply = await answer(step)
+            except OmoideError as error:
+                step = plan.throw(error)
+            else:
+                step = plan.send(reply)
+    except StopIteration as stop:
+        result: R = stop.value
+        return result
+    finally:
+        plan.close()

@@ -12,11 +12,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from omoide.errors import OmoideError
 from omoide.ops import port
 from omoide.ops import request as ask
 from omoide.ops.request import Request
-from omoide.ops.run import AsyncStore, Store
+from omoide.ops.run import AsyncStore, Store, acarry, carry
 
 if TYPE_CHECKING:
     from omoide.stores.postgres.mirror import Mirror, MirrorPlan
@@ -57,20 +56,7 @@ class MirroredStore:
     def drive(self, plan: MirrorPlan[R]) -> R:
         """Carry a plan to its end."""
         database, _ = self._engine()
-        try:
-            step = next(plan)
-            while True:
-                try:
-                    reply = self._answer(step, database)
-                except OmoideError as error:
-                    step = plan.throw(error)
-                else:
-                    step = plan.send(reply)
-        except StopIteration as stop:
-            result: R = stop.value
-            return result
-        finally:
-            plan.close()
+        return carry(plan, lambda step: self._answer(step, database))
 
     def _answer(self, step: Any, database: Database) -> Any:
         from omoide.stores.postgres import tables
@@ -104,20 +90,7 @@ class AsyncMirroredStore:
     async def drive(self, plan: MirrorPlan[R]) -> R:
         """Carry a plan to its end."""
         database, _ = self._engine()
-        try:
-            step = next(plan)
-            while True:
-                try:
-                    reply = await self._answer(step, database)
-                except OmoideError as error:
-                    step = plan.throw(error)
-                else:
-                    step = plan.send(reply)
-        except StopIteration as stop:
-            result: R = stop.value
-            return result
-        finally:
-            plan.close()
+        return await acarry(plan, lambda step: self._answer(step, database))
 
     async def _answer(self, step: Any, database: Database) -> Any:
         from omoide.stores.postgres import tables
