@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from omoide import settings
 from omoide.errors import (
     CapabilityError,
+    OmoideError,
     QueryError,
-    StoreError,
     StoreTimeoutError,
     StoreUnavailableError,
 )
@@ -270,15 +270,19 @@ class Connection:
         self.close()
 
     def _finish_mirror(self) -> None:
-        projector, self._projector = self._projector, None
-        if projector is not None:
-            projector.stop()
-        mirror, self._mirror = self._mirror, None
-        if mirror is not None and self._mirrored is not None and mirror.accesses.waiting:
-            try:
+        """Write what waits. A projector that was stopped stays so, and goes with its mirror at the end."""
+        if self._projector is not None:
+            self._projector.stop()
+        mirror = self._mirror
+        try:
+            if mirror is not None and self._mirrored is not None and mirror.accesses.waiting:
                 self._mirrored.drive(mirror.flush())
-            except StoreError as error:
-                _log.warning("some deliveries could not be counted: %s", type(error).__name__)
+        except OmoideError as error:
+            _log.warning("some deliveries could not be counted: %s", type(error).__name__)
+        finally:
+            if self._projector is not None:
+                self._projector.stop()
+            self._projector = self._mirror = None
 
     def _unbind(self) -> None:
         if port.bound() is self:

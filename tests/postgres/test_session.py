@@ -207,3 +207,17 @@ def test_a_process_that_forks_leaves_its_connections_alone(database: Database) -
 
 def test_psycopg_is_new_enough() -> None:
     assert tuple(int(part) for part in psycopg.__version__.split(".")[:2]) >= (3, 2)
+
+
+async def test_calls_that_are_cancelled_at_any_instant_leave_no_slot_taken(postgres_url: str) -> None:
+    narrow = Database(postgres_url, timeout=5, size=1)
+    narrow.run(_tables)
+    for number in range(60):
+        task = asyncio.create_task(narrow.arun(count))
+        for _ in range(number % 20):
+            await asyncio.sleep(0)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+    assert await asyncio.wait_for(narrow.arun(count), 10) == 0
+    narrow.close()

@@ -188,7 +188,7 @@ SECRETS = [
 ]
 
 
-@pytest.mark.parametrize(("message", "reason"), SECRETS)
+@pytest.mark.parametrize(("message", "reason"), SECRETS, ids=["first", "second", "third"])
 def test_what_the_firewall_blocks_is_refused_and_nothing_is_written(
     thread: ThreadMemory, message: dict[str, Any], reason: str
 ) -> None:
@@ -202,3 +202,14 @@ def test_what_the_firewall_blocks_is_refused_and_nothing_is_written(
     unscreened = ThreadMemory(thread.session_id, resource_id=thread.resource_id, screened=False)
     assert unscreened.append([message]) == (1,)
     assert thread.messages() == [message]
+
+
+def test_names_that_the_firewall_blocks_are_refused(connection: Connection) -> None:
+    key = f"AKIA{'QZXW' * 4}"
+    for names in ({"session_id": key, "resource_id": "a"}, {"session_id": "s", "resource_id": key}):
+        with pytest.raises(PolicyError):
+            ThreadMemory(**names)
+    thread = ThreadMemory("s", resource_id="names")
+    with pytest.raises(PolicyError, match="operation_id"):
+        thread.append([said("x")], operation_id=key)
+    assert thread.count() == 0

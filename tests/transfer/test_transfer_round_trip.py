@@ -15,10 +15,12 @@ import pytest
 from journeys import JourneyMemory, everything, fill, wipe, written
 
 import omoide
-from omoide import AutoKeyField, KeyField, Model, StringField
+from omoide import AutoKeyField, KeyField, Model, StringField, TransferError
 from omoide.connection import Connection
+from omoide.errors import StoreUnavailableError
 from omoide.model.instance import spec_of
 from omoide.model.schema import Scope
+from omoide.ops import port
 from omoide.ops.request import Batch, Get
 from omoide.recipes import DefaultMemory
 
@@ -376,3 +378,26 @@ def test_models_of_one_partition_and_of_several_fields(
     if places[-1]:
         with pytest.raises(omoide.QueryError):
             omoide.export_memories(model, tmp_path / "half", team="a/b")
+
+
+def test_an_outage_during_an_export_is_an_outage(connection: Connection, tmp_path: Path) -> None:
+    class Gone:
+        def execute(self, request: Any) -> Any:
+            raise StoreUnavailableError("no connection")
+
+        store = astore = property(lambda self: self)
+
+    with port.using(Gone()), pytest.raises(StoreUnavailableError):  # type: ignore[arg-type]
+        omoide.export_memories(DefaultMemory, tmp_path / "file", agent_id="ada")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["/", ".", "", "n" * 300])
+def test_a_name_that_no_file_can_have_is_one_error(connection: Connection, name: str) -> None:
+    with pytest.raises(TransferError, match="cannot write"):
+        omoide.export_memories(DefaultMemory, name)
+
+
+def test_an_export_is_its_users_alone(connection: Connection, tmp_path: Path) -> None:
+    omoide.export_memories(DefaultMemory, tmp_path / "file")
+    assert (tmp_path / "file").stat().st_mode & 0o077 == 0

@@ -10,6 +10,7 @@ was sent or answered.
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any
@@ -59,6 +60,8 @@ class HttpProvider:
         self._model, self._key, self._dimensions = model, key, dimensions
         self._batch_size, self._timeout = batch_size, timeout
         self._idle: deque[HTTPConnection] = deque(maxlen=_KEPT)
+        self._left_to_parent: list[deque[HTTPConnection]] = []
+        self._owner = os.getpid()
 
     def __call__(self, texts: list[str]) -> list[list[float]]:
         """Vectors of texts, in their order."""
@@ -90,7 +93,13 @@ class HttpProvider:
         return self._vectors(self._exchange(json.dumps(wanted).encode(), headers), len(texts))
 
     def _exchange(self, body: bytes, headers: dict[str, str]) -> bytes:
-        """The body of an answer; a kept connection that the server has closed meanwhile is replaced once."""
+        """The body of an answer; a kept connection that the server has closed meanwhile is replaced once.
+
+        After a fork the parent's connections stay the parent's.
+        """
+        if self._owner != os.getpid():
+            self._left_to_parent.append(self._idle)
+            self._owner, self._idle = os.getpid(), deque(maxlen=_KEPT)
         while True:
             try:
                 connection, kept = self._idle.pop(), True

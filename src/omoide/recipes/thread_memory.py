@@ -36,12 +36,15 @@ class ThreadMemory:
         screened: Refuse messages that the never-record firewall blocks.
     Raises:
         QueryError: an empty or too long id.
+        PolicyError: the firewall blocks an id.
     """
 
     def __init__(self, session_id: str, *, resource_id: str, screened: bool = True) -> None:
         self.session_id = _name("session_id", session_id)
         self.resource_id = _name("resource_id", resource_id)
         self.screened = screened
+        if screened:
+            _screen({"session_id": self.session_id, "resource_id": self.resource_id})
 
     def append(
         self, messages: Sequence[Mapping[str, Any]], *, operation_id: str | None = None
@@ -61,6 +64,8 @@ class ThreadMemory:
         Cost: one transaction; appends to one session take turns.
         """
         texts, operation = _texts(messages, self.screened), _operation(operation_id)
+        if self.screened and operation:
+            _screen({"operation_id": operation})
         if not texts:
             return ()
         return _database().run(threads.append, self.resource_id, self.session_id, texts, operation)
@@ -70,6 +75,8 @@ class ThreadMemory:
     ) -> tuple[int, ...]:
         """Async twin of `append`."""
         texts, operation = _texts(messages, self.screened), _operation(operation_id)
+        if self.screened and operation:
+            _screen({"operation_id": operation})
         if not texts:
             return ()
         database = await _adatabase()
@@ -148,6 +155,14 @@ def _database() -> Database:
 
 async def _adatabase() -> Database:
     return await aensure(_current(), threads.LINE)
+
+
+def _screen(named: Mapping[str, str]) -> None:
+    """Refuse names that the firewall blocks: they are stored as well."""
+    for field, value in named.items():
+        reason = judge("ThreadMemory", {field: value})
+        if reason:
+            raise PolicyError(f"ThreadMemory: {field} is not kept: {reason}", reason=reason)
 
 
 def _name(field: str, value: object) -> str:

@@ -125,6 +125,7 @@ def _in_thread(request: Embed) -> Future[Any]:
             )
         _running[key] += 1
     future: Future[Any] = Future()
+    future.set_running_or_notify_cancel()  # whoever stops waiting does not cancel it: the answer has a place
     context = contextvars.copy_context()
 
     def work() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import threading
@@ -270,3 +271,36 @@ def test_a_child_counts_anew_and_finds_no_lock_held() -> None:
     _, status = os.waitpid(child, 0)
     embedding._running.clear()
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+async def test_an_answer_that_comes_too_late_troubles_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    go = threading.Event()
+
+    def late(texts: list[str]) -> list[list[float]]:
+        go.wait(60)
+        return [[1.0]]
+
+    request = Embed(EmbeddingIndex("meaning", ("content",), late, "late", timeout=0.01), ("a",), query=True)
+    with pytest.raises(EmbeddingError, match="took too long"):
+        await embedding.aembed(request)
+    go.set()
+    while embedding._running[id(late)]:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+    assert raised == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+def test_a_child_leaves_the_connections_of_an_endpoint_to_its_parent(endpoint: Endpoint) -> None:
+    provider = HttpProvider(endpoint.url, "small")
+    provider(["a"])
+    child = os.fork()
+    if not child:
+        os._exit(0 if provider(["bb"]) == [[2.0, 1.0]] else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert endpoint.connections == 2
+    assert provider(["ccc"]) == [[3.0, 1.0]]
+    assert endpoint.connections == 2

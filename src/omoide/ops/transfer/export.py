@@ -13,14 +13,14 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from io import TextIOBase
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from omoide.errors import CorruptRecordError, QueryError, TransferError
+from omoide.errors import CorruptRecordError, QueryError, StoreError, TransferError
 from omoide.model.instance import Instance, spec_of
 from omoide.model.partition import scope_of_call
 from omoide.model.schema import ModelSpec, Scope
@@ -100,15 +100,21 @@ def _written(target: Target) -> Iterator[BinaryIO]:
         yield target
         return
     place = Path(target)
+    if not place.name:
+        raise TransferError(f"cannot write {place}: it names no file")
     part = place.with_name(place.name + ".part")
     try:
+        part.touch(0o600)  # it says what the store says, whose folder is the user's alone
         with part.open("wb") as file:
             yield file
         part.replace(place)
     except OSError as error:
+        if isinstance(error, StoreError):  # an outage is an outage, not a file
+            raise
         raise TransferError(f"cannot write {place}: {error.strerror or type(error).__name__}") from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # a name that cannot be, or the folder is gone
+            part.unlink(missing_ok=True)
 
 
 class _Sink:

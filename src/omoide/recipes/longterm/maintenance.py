@@ -229,9 +229,10 @@ def _ready(connection: Any, model: type[LongTermRecord]) -> Database:
     from omoide.stores.postgres.migrate import ensure
 
     database: Database = connection.database
-    if _table(model) not in database.ready:
+    known = f"table {_table(model)}"
+    if known not in database.ready:
         tables.prepare(database, spec_of(model))
-        database.ready.add(_table(model))
+        database.ready.add(known)
     return ensure(database, retention.LINE)
 
 
@@ -241,9 +242,10 @@ async def _aready(connection: Any, model: type[LongTermRecord]) -> Database:
     from omoide.stores.postgres.migrate import aensure
 
     database: Database = connection.database
-    if _table(model) not in database.ready:
+    known = f"table {_table(model)}"
+    if known not in database.ready:
         await tables.aprepare(database, spec_of(model))
-        database.ready.add(_table(model))
+        database.ready.add(known)
     return await aensure(database, retention.LINE)
 
 

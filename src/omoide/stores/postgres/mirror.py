@@ -8,7 +8,7 @@ what it does not take, because it is away or behind, is left to a projector. Pos
 written anywhere. The store away: the write succeeds and its reply says `mirrored=False`.
 
 A *plan* here is a generator that yields `Transaction`s and requests to the store, and does no I/O of its own:
-`stores.postgres.drivers` carries it, blocking or async. No connection to PostgreSQL is held while the store
+`stores.mirrored` carries it, blocking or async. No connection to PostgreSQL is held while the store
 is asked, and none while a model is.
 """
 
@@ -185,7 +185,10 @@ class Mirror:
             return True
         if not self.left.is_set():
             self.left.set()
-            yield Transaction(_notify, (self.namespace,))
+            try:
+                yield Transaction(_notify, (self.namespace,))
+            except StoreError:  # the write is committed; projectors look by themselves too
+                self.left.clear()
         self._behind()
         return False
 

@@ -131,7 +131,8 @@ class LoopPools:
         """A connection of the running loop, within `timeout` seconds."""
         pool = self._pool()
         try:
-            await asyncio.wait_for(pool.slots.acquire(), timeout)
+            async with asyncio.timeout(timeout):
+                await pool.slots.acquire()
         except TimeoutError:
             raise StoreUnavailableError("every connection to PostgreSQL is in use") from None
         try:
@@ -140,7 +141,7 @@ class LoopPools:
             pool.slots.release()
             raise
 
-    async def give(self, connection: AsyncBoundedConnection) -> None:
+    def give(self, connection: AsyncBoundedConnection) -> None:
         """Take a connection back."""
         pool = self._pool()
         pool.idle.push(connection)

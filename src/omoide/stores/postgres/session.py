@@ -16,7 +16,6 @@ lost a race or its connection was gone before anything was committed.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
@@ -146,9 +145,11 @@ class Database:
                 connection.execute(*_limit(budget))
             yield connection
         finally:
-            with contextlib.suppress(psycopg.Error):
-                connection.rollback()
-            self._threads.give(connection)
+            try:
+                with contextlib.suppress(psycopg.Error):
+                    connection.rollback()
+            finally:
+                self._threads.give(connection)
 
     @contextlib.asynccontextmanager
     async def _asession(self) -> AsyncIterator[AsyncBoundedConnection]:
@@ -160,9 +161,11 @@ class Database:
                 await connection.execute(*_limit(budget))
             yield connection
         finally:
-            with contextlib.suppress(psycopg.Error):
-                await asyncio.shield(connection.rollback())
-            await self._loops.give(connection)
+            try:
+                with contextlib.suppress(psycopg.Error):
+                    await connection.rollback()
+            finally:  # also when cancelled meanwhile: what is not idle is closed
+                self._loops.give(connection)
 
     def _connect(self) -> BoundedConnection:
         connection = BoundedConnection.connect(self._url, **self._options())
