@@ -1,0 +1,120 @@
+"""What authoritative rows tell the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from omoide.model.schema import Scope
+from omoide.ops.request.question import Request
+
+
+@dataclass(frozen=True, slots=True)
+class RowState:
+    """A record as its row says it is; `operations`, `footprint`, `codes`, `length` and `flags` as the store
+    writes them. `confidence` is the column's (0..65535); `statistics` None for the model's prior.
+    """
+
+    id: str
+    body: bytes
+    operations: bytes
+    footprint: bytes
+    codes: tuple[int, ...]
+    length: int
+    flags: int
+    version: int
+    time_ms: int
+    importance: float
+    confidence: int
+    statistics: tuple[float, float, int, int, int, int] | None
+    order: float
+    expires_ms: int | None = None
+    slot: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Records of one partition as they are to be: whole (`rows`), in what outcomes change (`states`: id,
+    statistics, confidence, order), or gone (`erased`). `edges`: id -> all its edges. `drops`: all goes.
+    """
+
+    rows: tuple[RowState, ...] = ()
+    states: tuple[RowState, ...] = ()
+    erased: tuple[str, ...] = ()
+    edges: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
+    counters: tuple[tuple[str, int], ...] = ()
+    drops: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Apply(Request[int]):
+    """Set what commits `first`..`last` of a partition made of it, if that is what comes next.
+
+    The reply is the number applied now; -1: the partition is not there, and this is not its beginning
+    (`begins`). With a `token` it goes to the rebuild of that name, in any case.
+    """
+
+    scope: Scope
+    first: int
+    last: int
+    changes: Changes
+    begins: bool = False
+    token: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied(Request["int | None"]):
+    """The number of the last commit a partition shows; None where there is no partition."""
+
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class BeginRestore(Request[None]):
+    """Begin a rebuild from authoritative rows beside the partition, under the name `token`."""
+
+    scope: Scope
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRows(Request[None]):
+    """Add records that are not there yet to a rebuild. StoreError when it was given up or taken over."""
+
+    scope: Scope
+    token: str
+    rows: tuple[RowState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Adopt(Request[int]):
+    """Put a rebuild in the partition's place, at commit `last`, with these counters.
+
+    The reply is the live records; -1: the partition shows a later commit, and nothing was done unless
+    `force`.
+    """
+
+    scope: Scope
+    token: str
+    last: int
+    counters: tuple[tuple[str, int], ...] = ()
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Restore(Request[int]):
+    """Rebuild a mirrored partition from its rows, readers undisturbed; the records it shows then.
+
+    `progress` is told (records done, records in all).
+    """
+
+    scope: Scope
+    progress: Callable[[int, int], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnIds(Request["tuple[str, ...] | None"]):
+    """The ids a turn was given, whether or not their records are still there; None for no such turn."""
+
+    scope: Scope
+    turn: str
