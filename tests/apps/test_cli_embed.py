@@ -50,6 +50,8 @@ def test_what_a_provider_missed_is_made_up_for(meant: Cli) -> None:
     assert done.data == {"looked": 3, "embedded": 3, "failed": 0, "withheld": 0, "again": False}
     again = meant("embed", "meantcli:CliMeant")
     assert (again.code, again.out) == (0, "3 memories looked at, 0 embedded\n")
+    nobody = meant("embed", "meantcli:CliMeant", "--agent", "adda")
+    assert (nobody.code, "nothing of CliMeant is stored under agent_id 'adda'" in nobody.err) == (2, True)
     anew = meant("embed", "meantcli:CliMeant", "--all", "--json")
     assert (anew.data["embedded"], anew.data["again"]) == (3, True)
     found = meant("recall", "Who has a dog?", "--agent", "ada", "--limit", "1", "--json", *model)

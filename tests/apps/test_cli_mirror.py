@@ -93,6 +93,9 @@ def test_rebuild_brings_back_what_was_flushed(
     assert ShownMemory.count(agent_id="ada") == 3
     code, answer, _ = call("rebuild", "shown_model:ShownMemory", "--agent", "bob")
     assert [one["partition"] for one in answer["rebuilt"]] == [["bob"]]
+    code, answer, _ = call("rebuild", "shown_model:ShownMemory", "--agent", "nobody")
+    assert (code, answer["error"]["type"]) == (2, "NotFoundError")
+    assert "nothing of ShownMemory is stored under agent_id 'nobody'" in answer["error"]["message"]
 
 
 def test_doctor_compares_and_repairs(

@@ -103,3 +103,33 @@ def test_a_popoto_keyspace_is_named_by_its_url(cli: Cli, store_url: str, valkey_
     told = cli("import", store_url, "--from", "popoto")
     assert told.out == "imported 1 memories of 1 partitions: 1 stored\n"
     assert cli("list", "--agent", "ada").out == "1  hi\n"
+
+
+def test_an_export_of_nothing_leaves_the_backup(cli: Cli, tmp_path: Path) -> None:
+    _retained(cli, "one")
+    assert cli("export", "backup", "--agent", "ada").code == 0
+    backup = (tmp_path / "backup").read_bytes()
+    told = cli("export", "backup", "--agent", "adda", "--json")
+    assert (told.code, told.data["error"]["type"]) == (2, "NotFoundError")
+    assert told.data["error"]["message"] == "nothing of DefaultMemory is stored under agent_id 'adda'"
+    assert cli("export", "backup", "--namespace", "elsewhere").code == 2
+    assert (tmp_path / "backup").read_bytes() == backup
+    assert [path.name for path in tmp_path.glob("backup*")] == ["backup"]
+    stream = cli("export", "-", "--agent", "adda")
+    assert (stream.code, stream.out) == (2, "")
+    assert TOKEN not in cli("export", "backup", "--agent", TOKEN).err
+
+
+@pytest.mark.parametrize("verb", [("scan",), ("reindex", "omoide.recipes:DefaultMemory")])
+def test_upkeep_of_a_partition_that_is_not_there_is_refused(cli: Cli, verb: tuple[str, ...]) -> None:
+    _retained(cli, "one")
+    told = cli(*verb, "--agent", "adda")
+    assert (told.code, told.out) == (2, "")
+    assert "nothing of DefaultMemory is stored under agent_id 'adda'" in told.err
+    assert cli(*verb, "--agent", "ada").code == 0
+
+
+def test_forgetting_nobody_is_told(cli: Cli) -> None:
+    told = cli("forget", "--everything", "--agent", "adda")
+    assert (told.code, told.err) == (1, "omoide: nothing was stored there\n")
+    assert cli("forget", "--everything", "--certify", "--agent", "adda").code == 0

@@ -164,11 +164,15 @@ def test_one_partition_alone(connection: Connection, tmp_path: Path) -> None:
         omoide.import_memories(DefaultMemory, tmp_path / "every", agent_id="eve")
 
 
-def test_nothing_stored_gives_a_file_that_says_so(connection: Connection, tmp_path: Path) -> None:
-    data = written(tmp_path / "file", DefaultMemory)
-    assert data.count(b"\n") == 2
-    done = omoide.import_memories(DefaultMemory, tmp_path / "file")
-    assert (done.records, done.partitions) == (0, 0)
+def test_nothing_stored_takes_no_file_away(connection: Connection, tmp_path: Path) -> None:
+    assert DefaultMemory(agent_id="ada", content="kept in a backup").save()
+    before = written(tmp_path / "file", DefaultMemory)
+    nowhere: list[dict[str, str]] = [{"agent_id": "adda"}, {}]
+    for partition in nowhere:
+        with pytest.raises(omoide.NotFoundError, match="nothing of DefaultMemory is stored"):
+            omoide.export_memories(DefaultMemory, tmp_path / "file", **partition)
+        wipe(DefaultMemory)
+    assert (tmp_path / "file").read_bytes() == before
 
 
 def test_counters_of_a_partition_without_records_come_along(connection: Connection, tmp_path: Path) -> None:
@@ -399,5 +403,6 @@ def test_a_name_that_no_file_can_have_is_one_error(connection: Connection, name:
 
 
 def test_an_export_is_its_users_alone(connection: Connection, tmp_path: Path) -> None:
+    assert DefaultMemory(agent_id="ada", content="of one user").save()
     omoide.export_memories(DefaultMemory, tmp_path / "file")
     assert (tmp_path / "file").stat().st_mode & 0o077 == 0

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from omoide.errors import FieldError, PolicyError, QueryError
+from omoide.errors import FieldError, NotFoundError, PolicyError, QueryError
 from omoide.model.schema import ModelSpec, Scope
 
 PARTITION_BYTES = 512
@@ -92,6 +92,20 @@ def scope_of_call(spec: ModelSpec, partition: Mapping[str, Any], call: str) -> S
     if call not in UPKEEP:
         refuse(spec, call, dict(zip(spec.partition_by, values, strict=True)))
     return Scope(spec, tuple(values))
+
+
+def not_stored(spec: ModelSpec, values: tuple[str, ...] = ()) -> NotFoundError:
+    """The error for a partition, or with no values a model, of which nothing is stored.
+
+    A name that the firewall of the model keeps out is not told.
+    """
+    named = dict(zip(spec.partition_by, values, strict=False))
+    hidden = spec.judge is not None and bool(spec.judge(named))
+    told = ", ".join(f"this {name}" if hidden else f"{name} {value!r}" for name, value in named.items())
+    return NotFoundError(
+        f"nothing of {spec.name} is stored" + (f" under {told}" if told else ""),
+        hint="`omoide status` lists what is",
+    )
 
 
 def scope_of_values(spec: ModelSpec, values: Mapping[str, Any]) -> Scope:

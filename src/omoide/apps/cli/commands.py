@@ -11,6 +11,7 @@ from omoide.apps.cli.output import give
 from omoide.apps.cli.target import (
     DEFAULT_MODEL,
     Narrowing,
+    given_partition,
     model_at,
     named,
     opened,
@@ -224,7 +225,7 @@ def embed(
     from omoide.apps.cli.embed import embed as run
 
     kind = model_at(model)
-    where = partition_of(kind, agent, partition or ()) if agent is not None or partition else {}
+    where = given_partition(kind, agent, partition)
     with opened(url, namespace):
         return give(run(kind, where, again=not missing), as_json=as_json)
 
@@ -296,7 +297,7 @@ def scan(
     from omoide.apps.cli.scan import scan as run
 
     kind = model_at(model)
-    where = partition_of(kind, agent, partition or ()) if agent is not None or partition else {}
+    where = given_partition(kind, agent, partition)
     with opened(url, namespace):
         return give(run(kind, where, action=action, resume=resume), as_json=as_json)
 
@@ -418,7 +419,7 @@ def forget(
 ) -> int:
     """Erase memories for good, with every trace.
 
-    Exit code 1 when one was not there.
+    Exit code 1 when one was not there, or nothing of a partition that is not to be certified.
     """
     from omoide.apps.cli import memories
 
@@ -488,7 +489,7 @@ def export_memories(
     from omoide.apps.cli import transfer
 
     kind = model_at(model)
-    where = partition_of(kind, agent, partition or ()) if agent is not None or partition else {}
+    where = given_partition(kind, agent, partition)
     with opened(url, namespace):
         return give(transfer.export(kind, file, where, as_json=as_json), as_json=as_json)
 
@@ -537,7 +538,7 @@ def import_memories(
             kind,
             source,
             file_format,
-            transfer.where_of(kind, agent, partition or ()),
+            given_partition(kind, agent, partition),
             fields=fields or (),
             saved_as=saved_as,
             lift_cap=lift_cap,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omoide.apps.cli.output import FAILED, Answer, Meter
+from omoide.apps.cli.target import check_found
 
 if TYPE_CHECKING:
     from omoide.ops.model import Model
@@ -25,6 +26,7 @@ def embed(model: type[Model], partition: dict[str, Any], *, again: bool) -> Answ
         done = run(model, again=again, progress=meter, **partition)
     finally:
         meter.close()
+    check_found(model, partition, done.looked)
     data = {
         "looked": done.looked,
         "embedded": done.embedded,

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from omoide.apps.cli.output import FAILED, MISUSED, fail
-from omoide.errors import FieldError, ModelError, OmoideError, QueryError, TransferError
+from omoide.errors import FieldError, ModelError, NotFoundError, OmoideError, QueryError, TransferError
 
 INTERRUPTED = 130
-_MISUSES = (QueryError, FieldError, ModelError, TransferError)
+_MISUSES = (QueryError, FieldError, ModelError, NotFoundError, TransferError)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

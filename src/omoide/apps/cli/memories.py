@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from omoide.apps.cli.output import FAILED, Answer, shown, silenced
+from omoide.apps.cli.output import FAILED, OK, Answer, shown, silenced
 from omoide.apps.cli.target import Narrowing, split_pair, text_field, value_of
 from omoide.errors import QueryError
 from omoide.model.instance import id_of, spec_of
@@ -206,7 +206,9 @@ def _forget_all(model: type[Model], partition: dict[str, Any], *, certify: bool)
     if told.rewritten:
         lines.append("the files of the store were written anew")
     lines += [f"out of reach: {place}" for place in told.out_of_reach]
-    return Answer(data, "\n".join(lines))
+    gone = bool(told.records or told.quarantined)
+    notes = () if gone else ("omoide: nothing was stored there",)
+    return Answer(data, "\n".join(lines), OK if gone or certify else FAILED, notes)
 
 
 def listed(

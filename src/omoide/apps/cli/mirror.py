@@ -27,10 +27,12 @@ def rebuild(models: Sequence[type[Model]], agent: str | None) -> Answer:
     began = time.monotonic()
     for model in models:
         where = {} if agent is None else partition_of(model, agent)
-        meter = Meter(spec_of(model).name)
-        found = from_rows(model, progress=meter, **where)
-        meter.close()
         name = spec_of(model).name
+        meter = Meter(name)
+        try:
+            found = from_rows(model, progress=meter, **where)
+        finally:
+            meter.close()
         done += [
             {"model": name, "partition": list(values), "records": records}
             for values, records in found.items()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from omoide.apps.cli.output import FAILED, Answer, Meter, say, table
+from omoide.apps.cli.target import check_found
 
 if TYPE_CHECKING:
     from omoide.ops.model import Model
@@ -52,6 +53,8 @@ def scan(
         place.close()
         if cut_short and place.cursor:
             say(f"omoide: to go on: --resume {place.cursor}")
+    if resume is None:
+        check_found(model, partition, found.scanned)
     return Answer(_data(found, place.cursor), _report(found), _code(found), _notes(found))
 
 

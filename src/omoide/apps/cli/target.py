@@ -110,6 +110,25 @@ def partition_of(model: type[Model], agent: str | None, pairs: Sequence[str] = (
     return named
 
 
+def given_partition(model: type[Model], agent: str | None, pairs: Sequence[str] | None) -> dict[str, Any]:
+    """Partition fields where any is given; {} for all partitions."""
+    return partition_of(model, agent, pairs or ()) if agent is not None or pairs else {}
+
+
+def check_found(model: type[Model], partition: dict[str, Any], found: int) -> None:
+    """Refuse a partition that is named and of which nothing was found: "0 blocked" would hide a slip.
+
+    Raises:
+        NotFoundError: it names the partition.
+    """
+    from omoide.model.instance import spec_of
+    from omoide.model.partition import not_stored
+
+    if partition and not found:
+        spec = spec_of(model)
+        raise not_stored(spec, tuple(partition[name] for name in spec.partition_by))
+
+
 def split_pair(pair: str, option: str) -> tuple[str, str]:
     """NAME and VALUE of NAME=VALUE."""
     name, equals, value = pair.partition("=")

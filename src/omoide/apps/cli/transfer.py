@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from omoide.apps.cli.output import FAILED, Answer, Meter, silenced
-from omoide.apps.cli.target import partition_of, split_pair
+from omoide.apps.cli.target import split_pair
 from omoide.errors import QueryError
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ FORMATS = {"omoide": "export", "mem0": "mem0", "jsonl": "jsonl", "popoto": "popo
 def export(model: type[Model], file: str, partition: dict[str, Any], *, as_json: bool) -> Answer:
     """Write the memories of a model, or of one partition, to a file or to stdout.
 
+    Raises:
+        NotFoundError: nothing is stored there; a file of that name stays as it is.
     Cost: one round trip per 128 memories.
     """
     from omoide.ops.transfer.export import export_memories
@@ -41,11 +43,6 @@ def export(model: type[Model], file: str, partition: dict[str, Any], *, as_json:
     if file == STREAM:
         return Answer({}, notes=(text,))
     return Answer({"file": file, **asdict(done)}, text)
-
-
-def where_of(model: type[Model], agent: str | None, pairs: Sequence[str]) -> dict[str, Any]:
-    """The partition fields that were given; {} where records say it themselves."""
-    return partition_of(model, agent, pairs) if agent is not None or pairs else {}
 
 
 def take_in(
@@ -134,4 +131,4 @@ def _notes(done: Imported) -> tuple[str, ...]:
     return tuple(notes)
 
 
-__all__ = ["export", "take_in", "where_of"]
+__all__ = ["export", "take_in"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from omoide.apps.cli.output import FAILED, Answer, Meter, table
+from omoide.apps.cli.target import check_found, partition_of
 from omoide.errors import QueryError
 from omoide.mixins.never_record import STORED_ANYWAY, by_reason, kept_out, totals
 from omoide.model.instance import spec_of
@@ -195,6 +196,8 @@ def reindex(models: Sequence[type[Model]], agent: str | None, *, everything: boo
         records = run(rebuild(model, scope_named(part), meter), store)
         meter.close()
         done.append({"model": part.model, "partition": list(part.values), "records": records})
+    for model in models if agent is not None and not done else ():
+        check_found(model, partition_of(model, agent), 0)
     left = sorted(set(unknown))
     notes = tuple(f"omoide: no class of {name} is known: name it as module:Class" for name in left)
     text = f"reindexed {len(done)} partitions, {sum(one['records'] for one in done):,} records"

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from omoide.errors import CorruptRecordError, QueryError, StoreError, TransferError
 from omoide.model.instance import Instance, spec_of
-from omoide.model.partition import scope_of_call
+from omoide.model.partition import not_stored, scope_of_call
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import port
 from omoide.ops.request import Count, Dump, Dumped, DumpReply, Partitions, PartitionStatus, ReadCounters
@@ -70,6 +70,7 @@ def export_memories(
         partition: All partition fields; none of them for every partition.
     Raises:
         QueryError: some partition fields but not all, or a file opened as text.
+        NotFoundError: nothing is stored there; nothing was written.
         CorruptRecordError: a record cannot be read; `omoide doctor` says more.
         StoreUnavailableError: no server, or the partition was rebuilt meanwhile.
         TransferError: the file cannot be written.
@@ -120,8 +121,9 @@ def _written(target: Target) -> Iterator[BinaryIO]:
 class _Sink:
     """Writes lines and counts them."""
 
-    def __init__(self, write: Callable[[bytes], Any]) -> None:
+    def __init__(self, write: Callable[[bytes], Any], header: Header) -> None:
         self._write = write
+        self._header = header
         self._hash = hashlib.sha256()
         self.bytes = self.partitions = self.records = self.edges = 0
 
@@ -130,6 +132,11 @@ class _Sink:
         self._hash.update(data)
         self._write(data)
         self.bytes += len(data)
+
+    def begin(self, partition: PartitionLine) -> None:
+        """Begin a partition, and with the first one the file: of nothing there is none."""
+        self.put(*([] if self.partitions else [self._header]), partition)
+        self.partitions += 1
 
     def totals(self) -> Totals:
         return Totals(self.partitions, self.records, self.edges, self._hash.hexdigest())
@@ -144,11 +151,11 @@ def exported(
     """The plan of `export_memories`."""
     spec = spec_of(model)
     scopes, total = yield from _scopes(spec, partition)
-    sink = _Sink(write)
-    header: Header = header_of(spec)
-    sink.put(header)
+    sink = _Sink(write, header_of(spec))
     for scope in scopes:
         yield from _export_one(scope, sink, progress, total)
+    if not sink.partitions:
+        raise not_stored(spec, scopes[0].values if partition else ())
     totals = sink.totals()
     sink.put(EndLine(totals))
     return Exported(spec.name, totals.partitions, totals.records, totals.edges, sink.bytes, totals.sha256)
@@ -168,16 +175,15 @@ def _scopes(spec: ModelSpec, partition: dict[str, Any]) -> Plan[tuple[list[Scope
 def _export_one(scope: Scope, sink: _Sink, progress: Progress | None, total: int) -> Plan[None]:
     """A partition that holds something: its line, and those of its records."""
     counters: dict[str, int] = yield ReadCounters(scope)
-    opening: tuple[Line, ...] = (PartitionLine(scope.values, dict(sorted(counters.items()))),)
-    given, before = _Given(), sink.records
+    given, before, opened = _Given(), sink.records, False
     begun: tuple[int, int] | None = None
     cursor = ""
     while True:
         reply: DumpReply = yield Dump(scope, cursor, PAGE)
         records = [one for one in reply.records if given.is_new(one, reply.next)]
-        if opening and (counters or records):
-            sink.put(*opening)
-            sink.partitions, opening = sink.partitions + 1, ()
+        if not opened and (counters or records):
+            sink.begin(PartitionLine(scope.values, dict(sorted(counters.items()))))
+            opened = True
         lines = [record_line(one, scope.spec.id_field) for one in records]
         sink.put(*lines)
         sink.records += len(lines)

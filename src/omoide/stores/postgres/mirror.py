@@ -250,7 +250,7 @@ class Mirror:
     def _restore(self, request: ask.Restore) -> MirrorPlan[int]:
         from omoide.stores.postgres.rebuild import rebuild
 
-        return (yield from rebuild(self, request.scope, request.progress))
+        return (yield from rebuild(self, request.scope, request.progress)) or 0
 
     # ---- batches
 

@@ -44,8 +44,8 @@ WAIT_SECONDS = 120.0
 PAUSE_SECONDS = 0.05
 
 
-def rebuild(mirror: Mirror, scope: Scope, progress: Progress | None = None) -> MirrorPlan[int]:
-    """Build a partition of the store anew from its rows; how many records it shows then.
+def rebuild(mirror: Mirror, scope: Scope, progress: Progress | None = None) -> MirrorPlan[int | None]:
+    """Build a partition of the store anew from its rows; how many records it shows then, None without rows.
 
     Raises:
         StoreError: another rebuild of the partition is under way, or took this one over.
@@ -58,7 +58,7 @@ def rebuild(mirror: Mirror, scope: Scope, progress: Progress | None = None) -> M
     token = secrets.token_hex(8)
     seq, total = yield from _claimed(at, token)
     if not seq:
-        return 0
+        return None
     try:
         yield BeginRestore(scope, token)
         yield from _load(table, scope, partition, at, token, total, progress)

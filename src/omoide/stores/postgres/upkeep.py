@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from omoide.errors import ModelError
 from omoide.model.instance import Instance, spec_of
-from omoide.model.partition import scope_of_call
+from omoide.model.partition import not_stored, scope_of_call
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import port
 from omoide.ops.request import Partitions, PartitionStatus
@@ -42,6 +42,7 @@ def rebuild(
         dict: partition values -> records it shows now.
     Raises:
         ModelError: the model has no mirror.
+        NotFoundError: the partition that is named has no rows.
         StoreUnavailableError: the store or PostgreSQL is away.
     Cost: two round trips and two queries per 256 records; the memory of one such page.
     """
@@ -133,7 +134,10 @@ def _rebuild_all(
     mirror: Mirror, spec: ModelSpec, scope: Scope | None, progress: Progress | None
 ) -> MirrorPlan[dict[tuple[str, ...], int]]:
     if scope is not None:
-        return {scope.values: (yield from rebuild_one(mirror, scope, progress))}
+        live = yield from rebuild_one(mirror, scope, progress)
+        if live is None:
+            raise not_stored(spec, scope.values)
+        return {scope.values: live}
     scopes = yield from _scopes(mirror, spec)
     total, before = sum(records for _, records in scopes), 0
     done: dict[tuple[str, ...], int] = {}
@@ -143,7 +147,7 @@ def _rebuild_all(
             if progress is not None:
                 progress(before + number, max(total, before + number))
 
-        done[one.values] = yield from rebuild_one(mirror, one, told)
+        done[one.values] = (yield from rebuild_one(mirror, one, told)) or 0
         before += records
     return done
 
