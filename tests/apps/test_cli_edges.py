@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.apps.conftest import Cli
@@ -78,6 +79,33 @@ def test_an_unexpected_error_tells_its_kind_and_place_only(
     told = capsys.readouterr().err
     assert "ZeroDivisionError" in told
     assert "secret text" not in told
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("x = {}['content of a memory']", "KeyError at torn.py:1"),
+        ("\nraise ImportError('content of a memory')", "ImportError at torn.py:2"),
+        ("def f(:", "SyntaxError at torn.py:1"),
+        ("import sys; sys.exit('content of a memory')", "SystemExit at torn.py:1"),
+        ("import nosuchpart", "there is no module 'nosuchpart'"),
+        ("def __getattr__(name): return 1 / 0", "ZeroDivisionError at torn.py:1"),
+    ],
+)
+def test_a_module_that_fails_on_import_is_named(
+    source: str,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "torn.py").write_text(source + "\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "torn", raising=False)
+    assert main(["list", "--agent", "a", "--model", "torn:Thing"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"omoide: cannot import 'torn': {told}")
+    assert "content of a memory" not in error
 
 
 def test_the_version_is_the_one_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:

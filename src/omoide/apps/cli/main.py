@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from omoide.apps.cli.output import FAILED, MISUSED, fail
+from omoide.apps.cli.output import FAILED, MISUSED, fail, place_of
 from omoide.errors import FieldError, ModelError, NotFoundError, OmoideError, QueryError, TransferError
 
 INTERRUPTED = 130
@@ -35,10 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except Exception as error:  # noqa: BLE001 - the edge of the process: nothing above could report it
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
         return fail(
-            f"internal error: {type(error).__name__} at {place}",
+            f"internal error: {type(error).__name__} at {place_of(error)}",
             "please report it",
             FAILED,
             as_json=as_json,

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from enum import Enum
+from os.path import basename
 from typing import Any
 from unicodedata import east_asian_width
 from uuid import UUID
@@ -54,6 +56,14 @@ def fail(message: str, hint: str, code: int, *, as_json: bool, kind: str) -> int
     if as_json:
         print(json.dumps({"error": {"type": kind, "message": line, "hint": hint}}, ensure_ascii=False))
     return code
+
+
+def place_of(error: BaseException) -> str:
+    """`file:line` where an error was raised; of a syntax error where it is."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{basename(error.filename)}:{error.lineno}"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{basename(frame.filename)}:{frame.lineno}"
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from omoide.errors import QueryError, StoreError
+from omoide.apps.cli.output import place_of
+from omoide.errors import OmoideError, QueryError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +58,7 @@ def model_at(path: str) -> type[Model]:
     """The model class of an import path `module:Class`, looked for in the working folder as well.
 
     Raises:
-        QueryError: there is no such module or class, or it is no model.
+        QueryError: there is no such module or class, it is no model, or importing it failed.
     """
     from importlib import import_module
 
@@ -71,10 +72,14 @@ def model_at(path: str) -> type[Model]:
         sys.path.insert(0, "")
     try:
         found = getattr(import_module(module_name), class_name, None)
-    except ImportError as error:
-        raise QueryError(
-            f"cannot import {module_name!r}: {error}", hint="run it where the module is"
-        ) from None
+    except OmoideError:
+        raise
+    except ModuleNotFoundError as error:
+        problem, hint = f"there is no module {error.name!r}", "run it where the module is"
+        raise QueryError(f"cannot import {module_name!r}: {problem}", hint=hint) from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - code of the user, whose message may hold anything
+        problem = f"{type(error).__name__} at {place_of(error)}"
+        raise QueryError(f"cannot import {module_name!r}: {problem}") from None
     if not (isinstance(found, type) and issubclass(found, Model)):
         raise QueryError(f"{module_name!r} has no model {class_name!r}", hint="write it as module:Class")
     spec_of(found)
