@@ -110,13 +110,36 @@ def test_doctor_compares_and_repairs(
     gone = ask.Apply(scope, shown + 1, shown + 1, ask.Changes(erased=(record.id,)))
     assert connection._store.execute(gone) == shown + 1
     code, answer, _ = call("doctor", *model)
-    assert code == 1
+    assert (code, answer["not_compared"]) == (1, [])
     (differs,) = [one for one in answer["mirrored"] if not one["equal"]]
     assert (differs["partition"], differs["rows"], differs["records"]) == (["ada"], 3, 2)
     code, answer, _ = call("doctor", *model, "--repair")
     assert code == 0
     assert ShownMemory.count(agent_id="ada") == 3
     assert call("doctor", *model)[0] == 0
+
+
+def test_doctor_names_what_it_could_not_compare(connection: Connection, call: Caller) -> None:
+    assert DefaultMemory(agent_id="ada", content="of no mirror").save()
+    named = ["ShownMemory/ada", "ShownMemory/bob"]
+    code, answer, _ = call("doctor")
+    assert (code, answer["not_compared"], answer["unknown"]) == (0, [], ["ShownMemory"])
+    call.options = call.options[:2]
+    code, answer, _ = call("doctor", "--model", "shown_model:ShownMemory")
+    assert (code, answer["mirrored"], answer["not_compared"]) == (0, [], named)
+    told = subprocess.run(
+        call.command("doctor", "--model", "shown_model:ShownMemory"),
+        cwd=call.folder,
+        env=call.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    assert "2 partitions, the indexes of all are sound" in told
+    assert [line for line in told.splitlines() if "not compared" in line] == [
+        f"not compared with its rows: {name}" for name in named
+    ]
 
 
 def test_doctor_has_nothing_to_repair_from_without_rows(connection: Connection, call: Caller) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from omoide.apps.cli.output import FAILED, Answer, Meter, say
@@ -15,6 +15,7 @@ from omoide.errors import QueryError
 if TYPE_CHECKING:
     from omoide.connection import Connection
     from omoide.ops.model import Model
+    from omoide.ops.upkeep import Health
     from omoide.stores.postgres.compare import Comparison
 
 
@@ -63,6 +64,27 @@ def compared(models: Sequence[type[Model]], *, repair: bool) -> tuple[list[dict[
         end = f", {wrong} of them repaired from the rows" if repair and wrong else ""
         lines.append(f"{name}: {len(found)} partitions compared with their rows, {wrong} differ{end}")
     return told, lines
+
+
+def uncompared(found: Sequence[Health], mirrored: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[str]]:
+    """(`model/partition` that have rows and are not among the compared ones, models of no known class).
+
+    The store does not tell which models have rows: only a class does.
+    """
+    import omoide.ops.quarantine
+    import omoide.recipes  # noqa: F401 - the classes of both are known then
+    from omoide.model import registry
+    from omoide.model.instance import Instance, spec_of
+
+    compared = {(one["model"], *one["partition"]) for one in mirrored}
+    left, unknown = [], set()
+    for one in found:
+        known = registry.find(one.model)
+        if known is None or not issubclass(known, Instance):
+            unknown.add(one.model)
+        elif spec_of(known).mirror is not None and (one.model, *one.values) not in compared:
+            left.append("/".join((one.model, *one.values)))
+    return left, sorted(unknown)
 
 
 def _told(model: str, values: tuple[str, ...], one: Comparison, *, repaired: bool) -> dict[str, Any]:

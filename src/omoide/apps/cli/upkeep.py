@@ -64,7 +64,7 @@ def doctor(connection: Connection, model: Named, *, repair: bool = False) -> Ans
     """Compare every index with its records; exit code 1 when one says something else.
 
     A mirrored class is compared with its rows as well and, with `repair`, rebuilt where it differs.
-    Without that nothing is changed.
+    Without that nothing is changed. Mirrored partitions whose rows were out of reach are named.
 
     Cost: all bytes of all partitions, one partition at a time; for quiet partitions.
     """
@@ -78,6 +78,13 @@ def doctor(connection: Connection, model: Named, *, repair: bool = False) -> Ans
     meter.close()
     if not mirrored:
         _check_stored(model, found)
+    from omoide.apps.cli.mirror import uncompared
+
+    left, unknown = uncompared(found, mirrored)
+    lines += [f"not compared with its rows: {name}" for name in left]
+    lines += [f"not compared with rows, if it has any: {name}" for name in unknown]
+    if left or unknown:
+        lines.append("to compare them: --model module:Class, and its PostgreSQL")
     warnings = _warnings(server, found)
     data = {
         "sound": all(one.sound for one in found) and all(one["equal"] or one["repaired"] for one in mirrored),
@@ -101,6 +108,8 @@ def doctor(connection: Connection, model: Named, *, repair: bool = False) -> Ans
         ],
         "never_record": totals((one.model, one.counters) for one in found),
         "mirrored": mirrored,
+        "not_compared": left,
+        "unknown": unknown,
     }
     text = "\n".join((_report(connection, server, found, warnings), *lines))
     return Answer(data, text, 0 if data["sound"] else FAILED)
@@ -143,7 +152,9 @@ def _report(
         lines.append(f"never recorded, {name}: {_counted(reasons)}")
     wrong = sum(not one.sound for one in found)
     lines.append(
-        f"{wrong} of {len(found)} partitions diverge" if wrong else f"{len(found)} partitions, all sound"
+        f"{wrong} of {len(found)} partitions diverge"
+        if wrong
+        else f"{len(found)} partitions, the indexes of all are sound"
     )
     return "\n".join(lines)
 
