@@ -90,13 +90,48 @@ def test_a_bulk_load_leaves_what_single_writes_leave(
         execute(Apply(scope, 1 + number, 1 + number, Changes((row,)), begins=not number))
     by_one = told(keys)
     execute(BeginRestore(scope, "token"))
+    step = 1
     for start in range(0, len(held), page):
-        execute(LoadRows(scope, "token", held[start : start + page]))
-        execute(LoadRows(scope, "token", held[start : start + 1]))  # what is there is left as it is
+        load = LoadRows(scope, "token", held[start : start + page], start + 1, step)
+        step = execute(load)
+        before = keys.dump()
+        assert execute(load) == step
+        assert keys.dump() == before
     assert execute(Adopt(scope, "token", 200)) == 200
     in_bulk = told(keys)
     assert in_bulk == by_one
     assert execute(Check(scope)).findings == ()
+
+
+@pytest.mark.parametrize("page", [100, 1_300])
+def test_a_bulk_load_seals_lists_where_single_writes_do(
+    page: int, connection: Connection, scope: Scope, keys: Keys
+) -> None:
+    execute = connection.store.execute
+    held = tuple(row_of(put(scope, f"id-{n}", "always" + " often" * (n % 5 > 0))) for n in range(1_300))
+    for start in range(0, len(held), 100):
+        execute(Apply(scope, start + 1, start + 100, Changes(held[start : start + 100]), begins=not start))
+    by_one = told(keys)
+    assert len(by_one[keys.name(scope, "s").encode()][2]) == 3  # always:0, always:1, often:0
+    execute(BeginRestore(scope, "token"))
+    step = 1
+    for start in range(0, len(held), page):
+        step = execute(LoadRows(scope, "token", held[start : start + page], start + 1, step))
+    assert execute(Adopt(scope, "token", 1_300)) == 1_300
+    assert told(keys) == by_one
+
+
+def test_a_load_that_is_not_the_next_is_refused(connection: Connection, scope: Scope, keys: Keys) -> None:
+    execute = connection.store.execute
+    one, two = rows(scope, 2)
+    execute(BeginRestore(scope, "token"))
+    before = keys.dump()
+    with pytest.raises(StoreError, match="given up"):
+        execute(LoadRows(scope, "token", (two,), 2, 2))
+    assert keys.dump() == before
+    step = execute(LoadRows(scope, "token", (one,)))
+    assert step == 4  # of the records, of their terms, of the entities
+    assert execute(LoadRows(scope, "token", (two,), 2, step)) > step
 
 
 def told(keys: Keys) -> dict[Any, Any]:

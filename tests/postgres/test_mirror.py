@@ -31,6 +31,7 @@ from omoide.model.schema import Scope
 from omoide.ops import request as ask
 from omoide.ops.save import prepare
 from omoide.recipes import DefaultMemory
+from omoide.stores.postgres import rebuild as rebuilding
 from omoide.stores.postgres.projector import Projector, sweep
 from omoide.stores.postgres.session import Database, Script, Step
 from omoide.testing import PostgresServer, ValkeyServer
@@ -277,6 +278,26 @@ def test_a_rebuild_loses_no_write_and_shows_no_half(mirrored: Connection) -> Non
     assert caught_up(mirrored)
     assert Ledgered.count(agent_id="ada") == 200 + made
     assert min(least) >= 200
+
+
+def test_a_record_that_is_written_anew_while_it_is_rebuilt_is_loaded_once(
+    mirrored: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rebuilding, "STRETCH", 2)
+    monkeypatch.setattr(rebuilding, "PAGE", 4)
+    ours = [note(f"fact {number}") for number in range(12)]
+    for one in ours:
+        one.save()
+    seen: list[tuple[int, int]] = []
+
+    def progress(done: int, total: int) -> None:
+        seen.append((done, total))
+        ours[len(seen)].update(content=f"changed after {done}")
+
+    assert omoide.reindex(Ledgered, progress=progress, agent_id="ada") == 12
+    assert seen == [(4, 12), (8, 12), (12, 12)]
+    assert caught_up(mirrored)
+    assert Ledgered.count(agent_id="ada") == 12
 
 
 def test_several_projectors_at_once_agree(mirrored: Connection, valkey_server: ValkeyServer) -> None:

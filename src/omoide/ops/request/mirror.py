@@ -78,12 +78,18 @@ class BeginRestore(Request[None]):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadRows(Request[None]):
-    """Add records that are not there yet to a rebuild. StoreError when it was given up or taken over."""
+class LoadRows(Request[int]):
+    """Add records to a rebuild, the first of them as row `first`: 1 at first, and without a gap.
+
+    `step` is what the load before replied, 1 at first; a load that is done again changes nothing. StoreError
+    when the rebuild was given up or taken over.
+    """
 
     scope: Scope
     token: str
     rows: tuple[RowState, ...]
+    first: int = 1
+    step: int = 1
 
 
 @dataclass(frozen=True, slots=True)

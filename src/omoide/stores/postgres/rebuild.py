@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omoide.errors import OmoideError, StoreError
 from omoide.model.schema import Scope
-from omoide.ops.request import Adopt, Apply, BeginRestore, Changes, LoadRows
+from omoide.ops.request import Adopt, Apply, BeginRestore, Changes, LoadRows, RowState
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.ledger import edges_of
 from omoide.stores.postgres.outbox import drain, pending
@@ -34,7 +34,13 @@ __all__ = ["Progress", "rebuild"]
 Progress = Callable[[int, int], None]
 """Told (records done, records in all)."""
 
-PAGE = 256
+STRETCH = 256
+"""Rows of one statement."""
+
+PAGE = 2_048
+PAGE_BYTES = 4_194_304
+"""Rows, and bytes of them, that are loaded together, one stretch at least: a term is written once for all."""
+
 LEASE = "60 seconds"
 MOST_SWAPS = 50
 PATIENT_SWAPS = 20
@@ -42,6 +48,17 @@ PATIENT_SWAPS = 20
 
 WAIT_SECONDS = 120.0
 PAUSE_SECONDS = 0.05
+
+
+class Start(NamedTuple):
+    """The last commit, the records there are, and the place that the next row written gets.
+
+    A row that is written again later goes to a place from `end` on: no record is loaded twice.
+    """
+
+    seq: int
+    records: int
+    end: int
 
 
 def rebuild(mirror: Mirror, scope: Scope, progress: Progress | None = None) -> MirrorPlan[int | None]:
@@ -56,13 +73,13 @@ def rebuild(mirror: Mirror, scope: Scope, progress: Progress | None = None) -> M
     partition = partition_name(scope, mirror.namespace)
     at = (escaped(scope.spec.name), partition)
     token = secrets.token_hex(8)
-    seq, total = yield from _claimed(at, token)
-    if not seq:
+    start = yield from _claimed(at, token)
+    if not start.seq:
         return None
     try:
         yield BeginRestore(scope, token)
-        yield from _load(table, scope, partition, at, token, total, progress)
-        live = yield from _catch_up(table, scope, partition, at, token, seq)
+        yield from _load(table, scope, partition, at, token, start, progress)
+        live = yield from _catch_up(table, scope, partition, at, token, start.seq)
     except OmoideError:
         yield Transaction(_release, (at, token))
         raise
@@ -71,8 +88,8 @@ def rebuild(mirror: Mirror, scope: Scope, progress: Progress | None = None) -> M
     return live
 
 
-def _claimed(at: tuple[str, str], token: str) -> MirrorPlan[tuple[int, int]]:
-    """The commit a rebuild starts from, and the records there are; (0, 0) for no partition.
+def _claimed(at: tuple[str, str], token: str) -> MirrorPlan[Start]:
+    """Where a rebuild starts from; commit 0 for no partition.
 
     Another rebuild that is under way is waited for: it may have begun too early to show what is asked.
     """
@@ -80,8 +97,8 @@ def _claimed(at: tuple[str, str], token: str) -> MirrorPlan[tuple[int, int]]:
 
     for _ in range(round(WAIT_SECONDS / PAUSE_SECONDS)):
         if (yield Transaction(_claim, (at, token))):
-            found: tuple[int, int] = yield Transaction(_start, (at,))
-            if not found[0]:
+            found: Start = yield Transaction(_start, (at,))
+            if not found.seq:
                 yield Transaction(_release, (at, token))
             return found
         yield Pause(PAUSE_SECONDS)
@@ -94,20 +111,20 @@ def _load(
     partition: str,
     at: tuple[str, str],
     token: str,
-    total: int,
+    start: Start,
     progress: Progress | None,
 ) -> MirrorPlan[None]:
     from omoide.stores.postgres.mirror import Transaction
 
-    after, done = 0, 0
+    after, done, step = 0, 0, 1
     while True:
-        rows, after = yield Transaction(_page, (table, scope, partition, at, token, after))
+        rows, after = yield Transaction(_page, (table, scope, partition, at, token, after, start.end))
         if not rows:
             break
-        yield LoadRows(scope, token, rows)
+        step = yield LoadRows(scope, token, rows, done + 1, step)
         done += len(rows)
         if progress is not None:
-            progress(done, max(done, total))
+            progress(done, max(done, start.records))
     if not scope.spec.graph:
         return
     last = ""
@@ -160,13 +177,15 @@ def _claim(at: tuple[str, str], token: str) -> Script[bool]:
     return bool(rows)
 
 
-def _start(at: tuple[str, str]) -> Script[tuple[int, int]]:
-    """The last commit, and the records there are; read after the claim, so that the outbox keeps the rest.
+def _start(at: tuple[str, str]) -> Script[Start]:
+    """What there is; read after the claim, so that the outbox keeps the rest.
 
     A writer that began before the claim may forget entries still, but only such as were shown by then.
     """
-    rows = yield Step("SELECT seq, records FROM omoide_partitions WHERE model = %s AND partition = %s", at)
-    return (int(rows[0][0]), int(rows[0][1])) if rows else (0, 0)
+    rows = yield Step(
+        "SELECT seq, records, next_row FROM omoide_partitions WHERE model = %s AND partition = %s", at
+    )
+    return Start(*map(int, rows[0])) if rows else Start(0, 0, 0)
 
 
 def _renew(at: tuple[str, str], token: str) -> Script[None]:
@@ -184,18 +203,28 @@ def _release(at: tuple[str, str], token: str) -> Script[None]:
 
 
 def _page(
-    table: Table, scope: Scope, partition: str, at: tuple[str, str], token: str, after: int
-) -> Script[tuple[tuple[Any, ...], int]]:
+    table: Table, scope: Scope, partition: str, at: tuple[str, str], token: str, after: int, end: int
+) -> Script[tuple[tuple[RowState, ...], int]]:
     """The next rows in order of writing, and the last one's place."""
     yield from _renew(at, token)
-    rows = yield Step(
-        table.statement(
-            "SELECT {columns} FROM {table} WHERE _partition = %s AND _row > %s ORDER BY _row LIMIT %s",
-            columns=table.list_of(row_columns(table)),
-        ),
-        (partition, after, PAGE),
-    )
-    return tuple(row_state(table, scope, row) for row in rows), int(rows[-1][1]) if rows else after
+    found: list[RowState] = []
+    size = 0
+    while len(found) < PAGE and size < PAGE_BYTES:
+        rows = yield Step(
+            table.statement(
+                "SELECT {columns} FROM {table} WHERE _partition = %s AND _row > %s AND _row < %s"
+                " ORDER BY _row LIMIT %s",
+                columns=table.list_of(row_columns(table)),
+            ),
+            (partition, after, end, STRETCH),
+        )
+        if not rows:
+            break
+        after = int(rows[-1][1])
+        states = [row_state(table, scope, row) for row in rows]
+        found += states
+        size += sum(len(state.body) + len(state.footprint) + len(state.slot) for state in states)
+    return tuple(found), after
 
 
 def _edge_page(at: tuple[str, str], token: str, after: str) -> Script[tuple[Any, str]]:
@@ -207,7 +236,7 @@ def _edge_page(at: tuple[str, str], token: str, after: str) -> Script[tuple[Any,
         " ORDER BY first LIMIT %s) UNION "
         "(SELECT DISTINCT second FROM omoide_edges WHERE model = %s AND partition = %s AND second > %s"
         ' ORDER BY second LIMIT %s)) AS found ORDER BY id COLLATE "C" LIMIT %s',
-        (*at, after, PAGE, *at, after, PAGE, PAGE),
+        (*at, after, STRETCH, *at, after, STRETCH, STRETCH),
     )
     edges = yield from edges_of(at, [unescaped(id) for (id,) in rows])
     return edges, rows[-1][0] if rows else ""

@@ -14,8 +14,9 @@ from omoide.ops.request import (
     RowState,
     TurnIds,
 )
+from omoide.stores.redis.bulk import Packing
 from omoide.stores.redis.cache import Cache
-from omoide.stores.redis.calls import Call, Handler, answer, failure
+from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import UNREADABLE, kind, pack_plan, rate, shape, unpack_reply
 from omoide.stores.redis.exchange import Argument, Command
 from omoide.stores.redis.keys import Keys
@@ -89,18 +90,19 @@ class Mirrored:
         plan = {**shape(spec), "rate": rate(spec), "token": request.token}
         yield from answer(Call("restore", self.keys.head(request.scope), (pack_plan(plan),), safe=True))
 
-    def load(self, request: LoadRows) -> Handler[None]:
-        """Cost: one round trip, O(distinct terms of the records)."""
-        plan = {
-            "token": request.token,
-            "interval": request.scope.spec.ttl is not None,
-            "vectors": kind(request.scope.spec),
-            "rows": [_row(row) for row in request.rows],
-        }
-        arguments = [part for row in request.rows for part in _parts(row)]
-        call = Call("load", self.keys.head(request.scope), (pack_plan(plan), *arguments), safe=True)
-        if (yield from answer(call)) == -1:
-            raise StoreError("this rebuild was given up or taken over", hint="start it again")
+    def load(self, request: LoadRows) -> Handler[int]:
+        """Cost: one round trip, O(records + distinct terms), in commands of bounded work."""
+        spec, head = request.scope.spec, self.keys.head(request.scope)
+        packing = Packing(head, request.token, request.step, kind(spec), spec.ttl is not None)
+        calls = list(packing.calls(request.first, request.rows))
+        replies = yield from send(calls)
+        for call, reply in zip(calls, replies, strict=True):
+            error = failure(reply, call)
+            if error is not None:
+                raise error
+            if reply == -1:
+                raise StoreError("this rebuild was given up or taken over", hint="start it again")
+        return packing.step
 
     def adopt(self, request: Adopt) -> Handler[int]:
         """Cost: one round trip, O(1)."""
