@@ -419,10 +419,19 @@ def test_another_provider_is_not_compared_until_vectors_are_made_anew(
         assert recall("has a dog", before).metadata["without_meaning"] == "other_provider"
         wide = model(wider, "ChangingWide")
         assert recall("has a dog", wide).metadata["without_meaning"] == "other_provider"
-        assert omoide.embed(wide, agent_id="a").embedded == 0  # of the same name: not told from the others
-        assert omoide.embed(wide, agent_id="a", again=True).embedded == 4
+        wider.error = OSError("down")
+        assert omoide.embed(wide, agent_id="a").embedded == 0
+        wider.error = None
+        assert omoide.embed(wide, agent_id="a").embedded == 4
         assert recall("has a dog", wide).metadata["mode"] == "hybrid"
-        assert omoide.reindex(before, agent_id="a") == 4
+        wider.take()
+        assert omoide.embed(wide, agent_id="a").embedded == 0
+        assert [len(texts) for texts in wider.take()] == [1]
+        narrow = model(Words("second"), "ChangingNarrow")
+        assert not narrow(agent_id="a", content="a parrot").save().embedded
+        assert omoide.embed(narrow).embedded == 5
+        assert omoide.embed(wide).embedded == 5
+        assert omoide.reindex(before, agent_id="a") == 5
         assert recall("has a dog", before).metadata["mode"] == "hybrid"
         assert [health.findings for health in omoide.doctor(before)] == [()]
 

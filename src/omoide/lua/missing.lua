@@ -1,7 +1,8 @@
 -- missing: the next records without a vector of a kind, in storage order
 -- KEYS: head
 -- ARGV: kind, row to start after, size (at most 500)
--- Returns: gen, now, row to go on after (0 at the end), living rows looked at, records | nothing for no partition
+-- Returns: gen, now, row to go on after (0 at the end), living rows looked at, records, bytes of a vector of the kind (0:
+--   there is none) | nothing for no partition
 -- Cost: at most 4,096 rows looked at, and 1 MiB of bodies (one at least)
 -- Include: records
 local H = glance(P)
@@ -29,4 +30,5 @@ while row < last and #lacking < size do
     end
   end
 end
-return { H.gen, now, row < H.next - 1 and row or 0, looked, read_records(P, unexpired(P, lacking, now)) }
+local records = read_records(P, unexpired(P, lacking, now))
+return { H.gen, now, row < H.next - 1 and row or 0, looked, records, same and H.stride or 0 }

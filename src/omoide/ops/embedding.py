@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -196,6 +197,7 @@ class _Run:
     failed: int = 0
     withheld: int = 0
     refused: int = 0
+    slot_bytes: int | None = None
 
 
 def embed(
@@ -203,8 +205,9 @@ def embed(
 ) -> Embedded:
     """Make the vectors that are missing, of one partition or of all partitions of a model.
 
-    Vectors are missing where the provider failed, where records are older than the `EmbeddingField`, and all
-    of them where it has another provider or source now. A run that was cut short is taken up by the next.
+    Vectors are missing where the provider failed, where records are older than the `EmbeddingField`, and
+    all of them where it has another provider or source now, or the provider makes longer or shorter ones. A
+    run that was cut short is taken up by the next.
 
     Args:
         again: Drop all vectors first and make them anew.
@@ -214,7 +217,8 @@ def embed(
         ModelError: the model has no EmbeddingField.
         QueryError: some partition fields but not all.
         EmbeddingError: the provider is down; what was embedded stays.
-    Cost: two round trips and one call of the provider per 64 records without a vector.
+    Cost: two round trips and one call of the provider per 64 records without a vector; where there is none,
+        one call for a short text.
     """
     return run(catch_up(model, again, progress, partition), port.current().store)
 
@@ -249,11 +253,11 @@ def _catch_up_one(state: _Run, scope: Scope, again: bool) -> Plan[None]:
     cursor = ""
     while True:
         page: UnembeddedReply = yield Unembedded(scope, cursor, PAGE)
-        if again and page.gen:
-            again = False
+        rows, found = ([], []) if again else (yield from _vectors(state, scope.spec, page.records))
+        if page.gen and (again or (yield from _outgrown(state, scope.spec, page.slot_bytes))):
+            again, cursor = False, ""
             yield PutVectors(scope, "", page.gen, (), ())
             continue
-        rows, found = yield from _vectors(state, scope.spec, page.records)
         if rows:
             taken: tuple[bool, ...] | None = yield PutVectors(
                 scope, _index(scope.spec).kind, page.gen, tuple(rows), tuple(found)
@@ -268,6 +272,18 @@ def _catch_up_one(state: _Run, scope: Scope, again: bool) -> Plan[None]:
         cursor = page.cursor
         if not cursor:
             return
+
+
+def _outgrown(state: _Run, spec: ModelSpec, stored: int) -> Plan[bool]:
+    """Whether the provider makes vectors of another size now than those that are `stored` under its name.
+
+    Cost: a call of the provider, once in a run, where nothing was embedded yet.
+    """
+    if stored and state.slot_bytes is None:
+        state.slot_bytes = stored  # of a provider that does not answer nothing is known
+        with suppress(EmbeddingError):
+            yield from _slots(state, _index(spec), ("how long is it?",))
+    return stored not in (0, state.slot_bytes)
 
 
 def _vectors(state: _Run, spec: ModelSpec, records: Iterable[Record]) -> Plan[tuple[list[int], list[bytes]]]:
@@ -290,13 +306,13 @@ def _made(state: _Run, index: EmbeddingIndex, texts: tuple[str, ...]) -> Plan[di
     if not texts:
         return made
     try:
-        return (yield from _slots(index, texts))
+        return (yield from _slots(state, index, texts))
     except EmbeddingError as error:
         if error.reason not in ("failed", "answer"):
             raise
     for text in texts:
         try:
-            made |= yield from _slots(index, (text,))
+            made |= yield from _slots(state, index, (text,))
             state.refused = 0
         except EmbeddingError:
             state.refused += 1
@@ -306,9 +322,11 @@ def _made(state: _Run, index: EmbeddingIndex, texts: tuple[str, ...]) -> Plan[di
     return made
 
 
-def _slots(index: EmbeddingIndex, texts: tuple[str, ...]) -> Plan[dict[str, bytes]]:
+def _slots(state: _Run, index: EmbeddingIndex, texts: tuple[str, ...]) -> Plan[dict[str, bytes]]:
     units = yield Embed(index, texts)
-    return dict(zip(texts, slots(units, [digest(index.kind, text) for text in texts]), strict=True))
+    made = slots(units, [digest(index.kind, text) for text in texts])
+    state.slot_bytes = max(map(len, made)) or state.slot_bytes
+    return dict(zip(texts, made, strict=True))
 
 
 def blocked(model: type[Instance], text: str) -> bool:

@@ -48,12 +48,16 @@ class Unembedded(Request["UnembeddedReply"]):
 
 @dataclass(frozen=True, slots=True)
 class UnembeddedReply:
-    """`gen` names the row numbers, empty for no partition; `looked`: live records passed."""
+    """`gen` names the row numbers, empty for no partition; `looked`: live records passed.
+
+    `slot_bytes`: what a vector of the model's kind takes there, 0 where there is none.
+    """
 
     records: tuple[Record, ...]
     cursor: str
     gen: str
     looked: int
+    slot_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class Slots:
             return UnembeddedReply((), "", "", 0)
         gen = reply[0].decode()
         records = sound(decode_records(spec, reply[4], reply[1]))
-        return UnembeddedReply(records, f"{gen}:{reply[2]}" if reply[2] else "", gen, reply[3])
+        return UnembeddedReply(records, f"{gen}:{reply[2]}" if reply[2] else "", gen, reply[3], reply[5])
 
     def put(self, request: PutVectors) -> Handler[tuple[bool, ...] | None]:
         """Cost: one round trip per 250 rows, O(rows)."""
