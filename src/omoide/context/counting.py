@@ -16,8 +16,8 @@ def guarded(counter: TokenCounter) -> TokenCounter:
     def count(text: str, /) -> int:
         try:
             tokens = counter(text)
-        except Exception as error:
-            raise QueryError(f"token_counter raised {type(error).__name__}") from error
+        except Exception as error:  # noqa: BLE001 - code of the user, whose message may hold what was recalled
+            raise QueryError(f"token_counter raised {type(error).__name__}") from None
         if not isinstance(tokens, int | float) or not isfinite(tokens) or tokens < 0:
             raise QueryError("token_counter has to return a number of tokens, not negative")
         return tokens

@@ -76,8 +76,8 @@ class AssemblyResult:
             items = tuple(Item(str(id), float(score), str(body)) for id, score, body in data["items"])
             metadata = dict(data["metadata"])
             turn, formatted = data["turn_id"], data["formatted"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise QueryError("not the JSON of an AssemblyResult") from error
+        except (ValueError, KeyError, TypeError):
+            raise QueryError("not the JSON of an AssemblyResult") from None
         if not isinstance(formatted, str) or not (turn is None or isinstance(turn, str)):
             raise QueryError("not the JSON of an AssemblyResult")
         return cls([], formatted, metadata, turn, items)

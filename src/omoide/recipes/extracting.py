@@ -2,19 +2,18 @@
 
 The two extractors of this package run in place. Any other is someone's code, which may wait for a
 language model: it runs on a daemon thread, or as a task in the async calls, and is left behind
-when its time is up. What it raises is handed back, not swallowed: the caller reports it.
+when its time is up. The type of what it raises is handed back, and the caller reports it.
 """
 
 from __future__ import annotations
 
-import contextvars
 import inspect
-import threading
 from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from omoide.recipes.extractors import Draft, Extractor, raw_turn, statements
+from omoide.stores.background import in_background
 from omoide.types import Seconds
 
 if TYPE_CHECKING:
@@ -27,11 +26,15 @@ _IN_PLACE = (raw_turn, statements)
 
 
 class ExtractionError(Exception):
-    """An extractor gave no answer. `reason`: `extractor_failed` or `extractor_timeout`."""
+    """An extractor gave no answer.
 
-    def __init__(self, reason: str) -> None:
+    Attributes: `reason` (`extractor_failed` or `extractor_timeout`), `raised` (type of what it raised or "").
+    """
+
+    def __init__(self, reason: str, raised: str = "") -> None:
         super().__init__(reason)
         self.reason = reason
+        self.raised = raised
 
 
 def extract(extractor: Extractor, text: str, seconds: Seconds) -> list[Draft]:
@@ -48,9 +51,8 @@ def extract(extractor: Extractor, text: str, seconds: Seconds) -> list[Draft]:
     except TimeoutError:
         raise ExtractionError(EXTRACTOR_TIMEOUT) from None
     if error is not None:
-        raise ExtractionError(EXTRACTOR_FAILED) from error
-    drafts: list[Draft] = future.result()
-    return drafts
+        raise _failed(error) from None
+    return future.result()
 
 
 async def aextract(extractor: Extractor, text: str, seconds: Seconds) -> list[Draft]:
@@ -59,7 +61,7 @@ async def aextract(extractor: Extractor, text: str, seconds: Seconds) -> list[Dr
         return _drafts(extractor(text))
     import asyncio
 
-    waited: asyncio.Future[Any]
+    waited: asyncio.Future[list[Draft]]
     if _is_async(extractor):
         waited = asyncio.ensure_future(_await(extractor, text))
     else:
@@ -75,27 +77,28 @@ async def aextract(extractor: Extractor, text: str, seconds: Seconds) -> list[Dr
         raise ExtractionError(EXTRACTOR_FAILED)
     error = waited.exception()
     if error is not None:
-        raise ExtractionError(EXTRACTOR_FAILED) from error
-    drafts: list[Draft] = waited.result()
-    return drafts
+        raise _failed(error) from None
+    return waited.result()
 
 
-def _start(extractor: Extractor, text: str) -> Future[Any]:
-    """Run an extractor on a daemon thread: one that hangs must not keep the process alive."""
-    future: Future[Any] = Future()
-    context = contextvars.copy_context()
+def _start(extractor: Extractor, text: str) -> Future[list[Draft]]:
+    """Run an extractor in the background."""
 
-    def work() -> None:
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            made = context.run(extractor, text)
-            future.set_result(_drafts(_complete(made) if inspect.isawaitable(made) else made))
-        except BaseException as error:  # noqa: BLE001 - the edge of this thread: it goes to the caller
-            future.set_exception(error)
+    def call() -> list[Draft]:
+        made: Any = extractor(text)
+        return _drafts(_complete(made) if inspect.isawaitable(made) else made)
 
-    threading.Thread(target=work, name="omoide-extractor", daemon=True).start()
-    return future
+    try:
+        return in_background("omoide-extractor", call)
+    except RuntimeError as error:
+        raise _failed(error) from None
+
+
+def _failed(error: BaseException) -> ExtractionError:
+    """What an extractor raised, as its type: its message may hold what was said."""
+    return ExtractionError(
+        EXTRACTOR_FAILED, "" if isinstance(error, ExtractionError) else type(error).__name__
+    )
 
 
 def _complete(made: Any) -> Any:

@@ -314,8 +314,10 @@ def _outage(error: BaseException) -> AssemblyResult:
 
 
 def _lost(error: BaseException) -> SaveOutcome:
-    name = error.reason if isinstance(error, ExtractionError) else name_failure(error)
-    _log.warning("capture failed, nothing is stored for certain: %s (%s)", name, type(error).__name__)
+    name, kind = name_failure(error), type(error).__name__
+    if isinstance(error, ExtractionError):
+        name, kind = error.reason, error.raised or kind
+    _log.warning("capture failed, nothing is stored for certain: %s (%s)", name, kind)
     return SaveOutcome(False, reason=name)
 
 

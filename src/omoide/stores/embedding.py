@@ -11,7 +11,6 @@ remains, so that there is time for the answer without vectors.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import os
 import threading
@@ -24,6 +23,7 @@ from omoide.core.vectors import directions
 from omoide.errors import EmbeddingError
 from omoide.ops import port
 from omoide.ops.request import Embed
+from omoide.stores.background import in_background
 
 MOST_AT_ONCE = 16
 _running: Counter[int] = Counter()
@@ -124,21 +124,23 @@ def _in_thread(request: Embed) -> Future[Any]:
                 f"{request.index.provider_name}: {MOST_AT_ONCE} calls have not come back", reason="timeout"
             )
         _running[key] += 1
-    future: Future[Any] = Future()
-    future.set_running_or_notify_cancel()  # whoever stops waiting does not cancel it: the answer has a place
-    context = contextvars.copy_context()
 
-    def work() -> None:
+    def call() -> Any:
         try:
-            future.set_result(context.run(_call, request))
-        except BaseException as error:  # noqa: BLE001 - handed over to whoever waits
-            future.set_exception(error)
+            return _call(request)
         finally:
-            with _counting:
-                _running[key] -= 1
+            _came_back(key)
 
-    threading.Thread(target=work, name="omoide-embedding", daemon=True).start()
-    return future
+    try:
+        return in_background("omoide-embedding", call)
+    except RuntimeError:
+        _came_back(key)
+        raise EmbeddingError(f"{request.index.provider_name}: there is no thread to call it in") from None
+
+
+def _came_back(key: int) -> None:
+    with _counting:
+        _running[key] -= 1
 
 
 def _failed(request: Embed, error: Exception) -> EmbeddingError:

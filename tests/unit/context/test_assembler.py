@@ -6,6 +6,7 @@ import inspect
 import json
 import logging
 import string
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -194,6 +195,15 @@ def test_a_token_counter_of_ones_own_counts(notes: list[AssemblerNote]) -> None:
     assert len(result.formatted) <= 200
     assert result.metadata["tokens"] == len(result.formatted)
     assert result.metadata["dropped"]
+
+
+def test_what_a_token_counter_raises_is_told_without_its_text(notes: list[AssemblerNote]) -> None:
+    def broken(text: str) -> int:
+        raise ValueError(text)
+
+    with pytest.raises(QueryError, match="token_counter raised ValueError") as caught:
+        ContextAssembler(AssemblerNote, token_counter=broken).assemble("deploy database", owner="a")
+    assert "".join(traceback.format_exception(caught.value)).count("Traceback") == 1
 
 
 def test_explain_names_the_parts_and_what_was_cut(notes: list[AssemblerNote]) -> None:

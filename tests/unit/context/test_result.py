@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 import pytest
 
 from omoide.context.result import AssemblyResult, Item
@@ -46,5 +48,6 @@ def test_an_outage_is_not_an_empty_memory() -> None:
     ],
 )
 def test_anything_else_is_refused(text: str | bytes) -> None:
-    with pytest.raises(QueryError):
+    with pytest.raises(QueryError) as caught:
         AssemblyResult.from_json(text)
+    assert "".join(traceback.format_exception(caught.value)).count("Traceback") == 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
+import traceback
 from typing import Any
 
 import pytest
@@ -85,7 +87,22 @@ def test_a_hanging_extractor_does_not_delay_the_turn() -> None:
 def test_the_reason_never_holds_the_text() -> None:
     with pytest.raises(ExtractionError) as caught:
         extract(broken, "the secret plan", 1.0)
-    assert "secret" not in str(caught.value)
+    with pytest.raises(ExtractionError) as awaited:
+        asyncio.run(aextract(broken, "the secret plan", 1.0))
+    for error in (caught.value, awaited.value):
+        assert "secret" not in str(error)
+        assert "".join(traceback.format_exception(error)).count("Traceback") == 1
+        assert error.raised == "RuntimeError"
+
+
+def test_without_a_thread_extraction_fails_as_it_always_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", exhausted)
+    with pytest.raises(ExtractionError) as caught:
+        extract(lambda text: [text], "hi", 1.0)
+    assert caught.value.reason == EXTRACTOR_FAILED
 
 
 def test_raw_turn_keeps_everything_but_blanks() -> None:

@@ -241,6 +241,23 @@ def test_hanging_calls_are_bounded_in_number() -> None:
     assert (embedding.embed(Embed(request.index, ("a",)))[0] == [1.0]).all()
 
 
+def test_a_call_that_gets_no_thread_is_a_failure_and_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exhausted(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def one(texts: list[str]) -> list[list[float]]:
+        return [[1.0]]
+
+    request = Embed(EmbeddingIndex("meaning", ("content",), one, "one", timeout=60.0), ("a",), query=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", exhausted)
+        for _ in range(embedding.MOST_AT_ONCE + 1):
+            with pytest.raises(EmbeddingError) as raised:
+                embedding.embed(request)
+            assert raised.value.reason == "failed"
+    assert (embedding.embed(request)[0] == [1.0]).all()
+
+
 def test_a_deadline_leaves_half_of_it() -> None:
     seen: list[float | None] = []
 
