@@ -35,8 +35,9 @@ from omoide.ops.request import (
     Record,
     RowState,
     Search,
+    Span,
 )
-from omoide.stores.redis.codec import STATISTICS, encode_put, statistics
+from omoide.stores.redis.codec import STATISTICS, chained, encode_put, identifier, statistics
 from omoide.testing.servers import ValkeyServer
 
 HALF_LIFE = 30 * 86_400.0
@@ -241,9 +242,12 @@ class Keys:
         return f"omoide:{{{scope.spec.name}/{scope.values[0]}}}:{letter}"
 
 
-def row_of(write: Put) -> RowState:
+def row_of(write: Put, span: Span | None = None) -> RowState:
     """What an authoritative row of a first write would tell the store."""
     plan, footprint, body, _ = encode_put(write)
+    if span is not None:
+        name = identifier(write.id)
+        footprint = name + chained(span.chain) + footprint[len(name) :]
     given = statistics(write)
     return RowState(
         id=write.id,
@@ -259,4 +263,5 @@ def row_of(write: Put) -> RowState:
         confidence=plan["confidence"],
         statistics=STATISTICS.unpack(given) if given else None,  # type: ignore[arg-type]
         order=5.0,
+        span=span,
     )

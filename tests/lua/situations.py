@@ -37,6 +37,7 @@ from omoide.ops.request import (
     Prune,
     PutVectors,
     RowState,
+    Span,
     Statistics,
     Unembedded,
 )
@@ -636,6 +637,34 @@ def apply(connection: Connection, keys: Keys) -> Any:
     scope = _scope()
     _mirrored(connection, scope)
     return Apply(scope, 11, 12, _changes(scope))
+
+
+@situation
+def apply_versions(connection: Connection, keys: Keys) -> Any:
+    """One written anew elsewhere, one that gets another end, one that gets a chain, one that is gone."""
+    scope = _scope(validity=True)
+
+    def shown(name: str, text: str, *span: Any) -> RowState:
+        return row_of(put(scope, name, text), Span(*span))
+
+    cats, rains = "k" + f"{'cat':-<16}", "s" + "0" * 24
+    rows = (
+        shown("1", "the cat likes fish", 100, 300, None, cats),
+        shown("2", "the cat likes milk", 300, 500, None, cats),
+        shown("3", "the cat likes mice", 500, None, None, cats),
+        shown("4", "rain", 100, None, None, None),
+        shown("5", "snow", 200, 900, 900, None),
+    )
+    connection.store.execute(Apply(scope, 10, 10, Changes(rows), begins=True))
+    changes = Changes(
+        rows=(
+            shown("3", "the cat likes mice", 200, None, None, cats),
+            shown("6", "rain again", 700, None, None, rains),
+        ),
+        spans=(("1", Span(100, 150, 150, cats)), ("4", Span(100, 700, None, rains))),
+        erased=("2", "5"),
+    )
+    return Apply(scope, 11, 11, changes)
 
 
 @situation

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from memories import Keys, put, row_of
+from memories import Keys, note_spec, put, row_of
 
 from omoide.connection import Connection
 from omoide.errors import StoreError
@@ -20,6 +21,7 @@ from omoide.ops.request import (
     Count,
     LoadRows,
     RowState,
+    Span,
 )
 
 
@@ -80,12 +82,28 @@ def test_evidence_of_a_record_that_is_not_there_changes_nothing(
     assert keys.dump() == before
 
 
+def versions(scope: Scope, count: int) -> tuple[RowState, ...]:
+    """Rows of three kinds: of a chain, with an end of their own, and neither."""
+    found = []
+    for number, row in enumerate(rows(scope, count)):
+        chain = "k" + f"{number % 5:-<16}" if number % 3 == 0 else None
+        following = number + 15 if chain and number + 15 < count else None
+        own = number + 7 if number % 4 == 0 else None
+        end = min((one for one in (following, own) if one is not None), default=None)
+        write = put(scope, row.id, "the cat likes fish")
+        found.append(row_of(write, Span(number, end, own, chain)))
+    return tuple(found)
+
+
+@pytest.mark.parametrize("dated", [False, True], ids=["plain", "dated"])
 @pytest.mark.parametrize("page", [1, 7, 200])
 def test_a_bulk_load_leaves_what_single_writes_leave(
-    page: int, connection: Connection, scope: Scope, keys: Keys
+    page: int, dated: bool, connection: Connection, scope: Scope, keys: Keys
 ) -> None:
     execute = connection.store.execute
-    held = rows(scope, 200)
+    if dated:
+        scope = replace(scope, spec=note_spec(validity=True))
+    held = versions(scope, 200) if dated else rows(scope, 200)
     for number, row in enumerate(held):
         execute(Apply(scope, 1 + number, 1 + number, Changes((row,)), begins=not number))
     by_one = told(keys)

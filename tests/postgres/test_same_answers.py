@@ -7,11 +7,11 @@ import random
 import string
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.postgres.conftest import compared
+from tests.postgres.conftest import answer_from, compared
 
 import omoide
 from omoide import (
@@ -28,6 +28,7 @@ from omoide import (
     PostgresMirror,
     StringField,
     TagField,
+    ValidityField,
 )
 from omoide.connection import Connection
 from omoide.model.instance import spec_of
@@ -72,13 +73,31 @@ class MirroredTale(_Tale):
         mirror = PostgresMirror()
 
 
+class PlainDatedTale(PlainTale):
+    """Versions, of a topic or by supersession, within a cap."""
+
+    topic = StringField(null=True)
+    valid_from = DatetimeField(null=True)
+    valid_to = DatetimeField(null=True)
+    validity = ValidityField(key="topic")
+
+
+class MirroredDatedTale(PlainDatedTale):
+    class Meta:
+        mirror = PostgresMirror()
+
+
+START = datetime(2025, 1, 1, tzinfo=UTC)
+MODELS = {False: (PlainTale, MirroredTale), True: (PlainDatedTale, MirroredDatedTale)}
+
+
 class History:
     """The same random calls for both models."""
 
-    def __init__(self, connection: Connection, seed: int) -> None:
+    def __init__(self, connection: Connection, seed: int, *, dated: bool = False) -> None:
         self.store, self.connection = connection.store, connection
-        self.random = random.Random(seed)
-        self.scopes = [Scope(spec_of(model), ("ada",)) for model in (PlainTale, MirroredTale)]
+        self.random, self.dated, self.models = random.Random(seed), dated, MODELS[dated]
+        self.scopes = [Scope(spec_of(model), ("ada",)) for model in self.models]
         self.turns = self.made = 0
 
     def both(self, make: Any) -> Any:
@@ -169,14 +188,28 @@ class History:
                 [None, datetime(2024, 1, self.random.randint(1, 28), tzinfo=UTC)]
             ),
         }
+        if self.dated:
+            values |= self._validity()
         mode = self.random.choice(["upsert"] * 4 + ["create", "update"])
         expect = self.random.choice([None] * 5 + [1, 2])
         operation = str(self.random.random())
-        puts = [prepare(model(**values)).put for model in (PlainTale, MirroredTale)]
-        plain, mirrored = (
-            replace(put, mode=mode, expect_version=expect, operation_id=operation) for put in puts if put
-        )
+        told = {"mode": mode, "expect_version": expect, "operation_id": operation}
+        if self.dated and self.random.random() < 0.3:
+            told["supersedes"] = self.random.choice([id for id in IDS if id != values["tale_id"]])
+        puts = [prepare(model(**values)).put for model in self.models]
+        plain, mirrored = (replace(put, **told) for put in puts if put)
         return plain, mirrored
+
+    def _validity(self) -> dict[str, Any]:
+        """No two versions start or end at one instant, so that no row decides who is over longest."""
+        start = START + timedelta(days=self.random.randrange(100), milliseconds=self.made)
+        days = self.random.randrange(30)
+        return {
+            "occurred_at": START - timedelta(days=self.random.randrange(100), milliseconds=self.made),
+            "topic": self.random.choice([None, "home", "work"]),
+            "valid_from": self.random.choice([None, start, start, start]),
+            "valid_to": self.random.choice([None, None, start + timedelta(days=days)]),
+        }
 
     def agree(self) -> None:
         """All that can be asked."""
@@ -193,6 +226,37 @@ class History:
         for scope in self.scopes:
             assert self.store.execute(ask.Check(scope)).findings == ()
         self.both(lambda scope: ask.Top(scope, 20))
+        if self.dated:
+            self._agree_at_instants()
+
+    def _agree_at_instants(self) -> None:
+        """What is valid then: of both models, and of the rows alone, which know no links."""
+        days = self.random.sample(range(-100, 130), 6)
+        instants = [round((START + timedelta(days=day)).timestamp() * 1000) for day in days]
+        told_of = {word for record in self.store.execute(ask.Get(self.scopes[1], tuple(IDS))) if record
+                   for word in record.values["content"].split() if word in WORDS}  # fmt: skip
+        for match in (ask.Match(history=True), *(ask.Match(as_of=instant) for instant in instants)):
+            terms = dict.fromkeys(self.random.sample(sorted(told_of), 2), 1.0)
+            self.both(lambda scope, match=match: ask.Find(scope, match, "valid_from", False))
+            self.both(lambda scope, match=match: ask.Top(scope, 20, match))
+            self.both(lambda scope, match=match, terms=terms: ask.Search(scope, terms, 20, match))
+            scope = self.scopes[1]
+            asked = (
+                ask.Get(scope, tuple(IDS)),
+                ask.Count(scope, match),
+                ask.Find(scope, match, "valid_from"),
+                ask.Find(scope, match, "time", False, 3, 1),
+            )
+            search = ask.Search(scope, terms, 20, match)
+            shown = [told(self.store.execute(request)) for request in asked]
+            hits = {hit.record.id for hit in self.store.execute(search).hits if hit.text > 0}
+            answer_from(self.connection, "postgres")
+            assert [told(self.store.execute(request)) for request in asked] == shown
+            found = self.store.execute(search)
+            answer_from(self.connection, "redis")
+            assert found.reader == "postgres"
+            assert {hit.record.id for hit in found.hits} == hits
+            assert found.live == self.store.execute(ask.Count(scope, ask.Match(history=True)))
 
 
 def told(reply: Any) -> Any:
@@ -218,11 +282,15 @@ def told(reply: Any) -> Any:
 
 @pytest.fixture
 def history(mirrored: Connection, request: pytest.FixtureRequest) -> Iterator[History]:
-    yield History(mirrored, request.param)
-    MirroredTale.delete_partition(agent_id="ada")
+    dated, seed = request.param
+    history = History(mirrored, seed, dated=dated)
+    yield history
+    history.models[1].delete_partition(agent_id="ada")
 
 
-@pytest.mark.parametrize("history", range(HISTORIES), indirect=True)
+@pytest.mark.parametrize(
+    "history", [(dated, seed) for dated in (False, True) for seed in range(HISTORIES)], indirect=True, ids=str
+)
 def test_a_mirrored_model_answers_as_an_unmirrored_one(history: History, valkey_server: ValkeyServer) -> None:
     for number in range(60):
         history.step()
@@ -231,9 +299,9 @@ def test_a_mirrored_model_answers_as_an_unmirrored_one(history: History, valkey_
     scope = history.scopes[1]
     assert compared(history.connection, scope).equal
     before = [told(one) for one in history.store.execute(ask.Get(scope, tuple(IDS)))]
-    keys = [key for key in valkey_server.command("KEYS", "*MirroredTale*") if not key.endswith(b":i")]
+    keys = [key for key in valkey_server.command("KEYS", f"*{scope.spec.name}*") if not key.endswith(b":i")]
     valkey_server.command("DEL", *keys)
-    assert omoide.reindex(MirroredTale, agent_id="ada") == sum(one is not None for one in before)
+    assert omoide.reindex(history.models[1], agent_id="ada") == sum(one is not None for one in before)
     history.agree()
     assert compared(history.connection, scope).equal
     for _ in range(20):

@@ -24,6 +24,7 @@ from omoide import (
     FloatField,
     KeyField,
     Model,
+    PostgresMirror,
     StringField,
     TagField,
     ValidityField,
@@ -62,7 +63,11 @@ class DatedStory(Model):
     validity = ValidityField(key="topic")
 
 
-SPEC = spec_of(DatedStory)
+class MirroredStory(DatedStory):
+    """The same, with its truth in PostgreSQL."""
+
+    class Meta:
+        mirror = PostgresMirror()
 
 
 @dataclass
@@ -82,13 +87,14 @@ class Versions:
     connection: Connection
     agent: str
     random: random.Random
+    model: type[DatedStory] = DatedStory
     known: dict[str, Version] = field(default_factory=dict)
     made: int = 0
     mark: str = ""  # of the names and topics of one writer among several
 
     @property
     def scope(self) -> Scope:
-        return Scope(SPEC, (self.agent,))
+        return Scope(spec_of(self.model), (self.agent,))
 
     def execute(self, request: Any) -> Any:
         return self.connection.store.execute(request)
@@ -97,7 +103,7 @@ class Versions:
 
     def put_of(self, name: str, topic: str | None, start: int, own: int | None) -> ask.Put:
         words = [self.random.choice(WORDS) for _ in range(self.random.randint(1, 8))]
-        story = DatedStory(
+        story = self.model(
             story_id=name,
             agent_id=self.agent,
             content=" ".join(words),

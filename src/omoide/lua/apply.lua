@@ -1,7 +1,7 @@
 -- apply: set what the authoritative rows say, if it is what comes next
 -- KEYS: head
 -- ARGV: plan (MessagePack map: first and last sequence number, begins, drops, token, format, fingerprint, rate, interval,
---   vectors, rows, states, erased, edges, counters), then for each row its operations, footprint, body and slot (see lib/mirrored.lua)
+--   validity, vectors, rows, states, spans, erased, edges, counters), then for each row its operations, footprint, body and slot (see lib/mirrored.lua)
 -- Returns: the sequence number that is applied now, -1 where no partition is that it could follow
 -- Cost: O(distinct terms of the records)
 -- Include: mirrored

@@ -13,6 +13,8 @@
 --   unique     digest, row
 --   orders     decay order, row
 --   expiries   expiry (ms), row
+--   ends       end of validity (ms), row, of those that have one
+--   versions   0, bytes of its member of `v` (lib/chains.lua)
 local plan = cmsgpack.unpack(ARGV[1])
 local Q, H, answer = copy_at(plan)
 if not Q then return answer end
@@ -49,7 +51,7 @@ local function numbered(attributes)
   return table.concat(parts)
 end
 
-take_values({ plan.bodies, plan.footprints, plan.statistics, plan.slots }, ARGV[4])
+take_values({ plan.bodies, plan.footprints, plan.statistics, plan.slots, plan.versions }, ARGV[4])
 call('SETRANGE', Q.a, plan.first * 32, numbered(ARGV[2]))
 call('SETRANGE', Q.w, plan.first * 24, ARGV[3])
 hash('m', plan.ids)
@@ -59,6 +61,8 @@ hash('c', plan.statistics)
 hash('q', plan.unique)
 sorted('d', plan.orders)
 sorted('e', plan.expiries)
+sorted('o', plan.ends)
+sorted('v', plan.versions)
 for i = 1, #plan.slots, 2 do put_slot(Q, H, plan.slots[i], plan.vectors, plan.slots[i + 1]) end
 H.next, H.n, H.sdl = plan.first + plan.rows, H.n + plan.rows, H.sdl + plan.length
 H.peak = math.max(H.peak, plan.peak)

@@ -111,11 +111,6 @@ def build_spec(cls: type, meta: Options) -> ModelSpec:
         raise ModelError(f"{cls.__name__} has no id", hint="add a field such as memory_id = AutoKeyField()")
     partition = _partition(cls, fields, meta)
     _check_names(cls, fields, partition, meta)
-    if meta.mirror is not None and owners["validity"] is not None:
-        raise ModelError(
-            f"{cls.__name__}.{owners['validity']}: PostgreSQL keeps no versions",
-            hint="leave out Meta.mirror or the ValidityField",
-        )
     for field in fields.values():
         field.settle(cls.__name__, fields, partition)
     roles = _roles(fields, owners)

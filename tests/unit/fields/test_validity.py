@@ -21,7 +21,6 @@ from omoide import (
     ValidityField,
 )
 from omoide.model.instance import spec_of
-from omoide.model.mirror import PostgresMirror
 from omoide.ops.prepare import prepare
 from omoide.ops.request import Put
 
@@ -134,12 +133,6 @@ def test_a_record_cannot_supersede_itself_nor_one_without_versions() -> None:
 def test_a_definition_that_cannot_work_is_refused(fields: dict[str, Any], rule: str) -> None:
     with pytest.raises(ModelError, match=rule):
         type("Broken", (Sighting,), {"__module__": __name__, **fields})
-
-
-def test_a_mirrored_model_has_no_versions() -> None:
-    meta = type("Meta", (), {"mirror": PostgresMirror()})
-    with pytest.raises(ModelError, match="PostgreSQL keeps no versions"):
-        type("MirroredSighting", (Sighting,), {"__module__": __name__, "Meta": meta})
 
 
 def test_validity_shapes_the_fingerprint_and_its_lack_does_not() -> None:

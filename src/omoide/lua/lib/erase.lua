@@ -26,7 +26,7 @@ local function give_ordinal(Q, name)
   if count <= 1 then hdel(Q.k, name) else hset(Q.k, name, pack('<I4I4', ordinal, count - 1)) end
 end
 
--- Returns the id of the erased record and its terms. `seal`: it goes by itself, not by a user's will.
+-- Returns the id of the erased record and its terms. `seal`: it goes by itself, not by a user's will (see versions).
 local function erase(Q, H, row, seal)
   row = tonumber(row)
   local foot = footprint_of(Q, row)

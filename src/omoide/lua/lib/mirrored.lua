@@ -21,9 +21,12 @@ end
 local function set_record(Q, H, plan, record, at)
   local operations, foot_bytes, body = ARGV[at], ARGV[at + 1], ARGV[at + 2]
   local foot = parts_of(foot_bytes, 1)
-  record.rate, record.interval, record.vectors, record.slot = plan.rate, plan.interval, plan.vectors or '', ARGV[at + 3]
+  record.rate, record.interval, record.validity = plan.rate, plan.interval, plan.validity
+  record.vectors, record.slot = plan.vectors or '', ARGV[at + 3]
   record.operation = string.sub(operations, 1, 8)
   local old = call('HGET', Q.m, record.id)
+  local before = old and plan.validity and footprint_of(Q, old)
+  if before and before.chain then leave(Q, tonumber(old), before, TOLD) end
   local row = put(Q, H, record, foot, foot_bytes, body, {
     version = record.version, statistics = packed_statistics(record), slot = old and slot_of(Q, H, old),
     evicted = unpack_bytes('<I2', operations, 9), earlier = string.sub(operations, 11), copied = true, old = old,
@@ -48,6 +51,17 @@ local function set_state(Q, state)
   zadd(Q.d, string.format('%.17g', state.order), row)
 end
 
+-- When a version is valid: its end, own end and chain. From when is told with the record.
+local function set_span(Q, span)
+  local row = tonumber(call('HGET', Q.m, span.id) or error('BEHIND a record is missing', 0))
+  local data = call('HGET', Q.f, row)
+  local foot = parse_footprint(data)
+  if foot.chain then leave(Q, row, foot, TOLD) end
+  if foot.chain ~= span.chain then hset(Q.f, row, with_chain(data, 12 + #foot.earlier, span.chain), data) end
+  if span.chain then enter(Q, span.chain, span.valid_from, span.id, span.valid_to, span.till) end
+  set_end(Q, span, span.till)
+end
+
 -- All edges of a record: id, then other id and weight in turn
 local function set_edges(Q, list)
   local row = tonumber(call('HGET', Q.m, list[1]))
@@ -66,10 +80,11 @@ end
 local function set_all(Q, H, plan)
   for i = 1, #plan.erased do
     local row = call('HGET', Q.m, plan.erased[i])
-    if row then erase(Q, H, row) end
+    if row then erase(Q, H, row, TOLD) end
   end
   for i = 1, #plan.rows do set_record(Q, H, plan, plan.rows[i], 4 * i - 2) end
   for i = 1, #plan.states do set_state(Q, plan.states[i]) end
+  for i = 1, #plan.spans do set_span(Q, plan.spans[i]) end
   for i = 1, #plan.edges do set_edges(Q, plan.edges[i]) end
 end
 

@@ -15,7 +15,8 @@ end
 local function started(time, latest) return time and math.min(time, latest) or latest end
 
 -- `carry` has what an update keeps of the row it replaces, and which one that is (`old`; false: none, nil: look).
--- A plan may set what the store keeps: version, order, expires (ms), and edges in the place of those that names would make.
+-- A plan may set what the store keeps: version, order, expires (ms), the end of its validity (`till`), and edges in the place of
+-- those that names would make.
 -- Uniqueness has been checked; the old row, if any, is erased by the caller afterwards.
 local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   local row = H.next
@@ -44,7 +45,7 @@ local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   if plan.validity then
     from = plan.valid_from or started(plan.time or carry.time, carry.valid_from or now)
     till = carry.own_end or plan.valid_to or OPEN
-    if foot.chain then till, closed = enter(Q, foot.chain, from, foot.id, till) end
+    if foot.chain then till, closed = enter(Q, foot.chain, from, foot.id, till, plan.till) end
     if till < OPEN then zadd(Q.o, string.format('%.17g', till), row, false) end
   end
   local interval = pack('<i8i8i8', expires or 0, from, till)

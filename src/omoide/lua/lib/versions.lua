@@ -1,5 +1,6 @@
 -- versions: putting records into their chains and taking them out; see chains
 -- Include: journal partition chains
+local TOLD = 'told'
 local mended = {} -- row of the partition -> the end it had, of those whose end was changed
 
 local function tell(Q, row) append(Q.x, pack('<I4', row)) end
@@ -30,20 +31,23 @@ local function set_end(Q, version, till)
 end
 
 -- Put a version in its place. Returns its end, and the version that ends where it starts, if any.
-local function enter(Q, chain, from, id, own)
+-- `told`: its end where authoritative rows say it; they tell of the others apart.
+local function enter(Q, chain, from, id, own, told)
   local member = member_of(chain, from, id, own)
   zadd(Q.v, 0, member, false)
+  if told then return told end
   local before, after = beside(Q, chain, member)
   local closed = before and from < before.own and before.id or nil
   if closed then set_end(Q, before, from) end
   return after and math.min(own, after.from) or own, closed
 end
 
--- Take a version out. `seal`: its time was, the version before keeps its end.
+-- Take a version out. `seal`: its time was, the version before keeps its end; TOLD: authoritative rows say what it gets.
 local function leave(Q, row, foot, seal)
   local version = version_of(Q, row, foot)
   if not version then error('CORRUPT a version is missing', 0) end
   zrem(Q.v, version.member)
+  if seal == TOLD then return end
   local before, after = beside(Q, foot.chain, version.member)
   if not before then return end
   if not seal then

@@ -24,6 +24,7 @@ from omoide.ops.request.mirror import (
     LoadRows,
     Restore,
     RowState,
+    Span,
     TurnIds,
 )
 from omoide.ops.request.partition import (
@@ -140,6 +141,7 @@ __all__ = [
     "Search",
     "SearchReply",
     "ServerStatus",
+    "Span",
     "Spread",
     "Statistics",
     "Top",

@@ -10,9 +10,22 @@ from omoide.ops.request.question import Request
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """When a record is valid, in ms: from `start` until before `end` (None: no end). `own`: where it ends by
+    itself; `end` follows from that and from the other versions of its `chain` (None: it is in none).
+    """
+
+    start: int
+    end: int | None = None
+    own: int | None = None
+    chain: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RowState:
     """A record as its row says it is; `operations`, `footprint`, `codes`, `length` and `flags` as the store
-    writes them. `confidence` is the column's (0..65535); `statistics` None for the model's prior.
+    writes them. `confidence` is the column's (0..65535); `statistics` None for the model's prior,
+    `span` for a model without validity.
     """
 
     id: str
@@ -30,16 +43,19 @@ class RowState:
     order: float
     expires_ms: int | None = None
     slot: bytes = b""
+    span: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
     """Records of one partition as they are to be: whole (`rows`), in what outcomes change (`states`: id,
-    statistics, confidence, order), or gone (`erased`). `edges`: id -> all its edges. `drops`: all goes.
+    statistics, confidence, order), in when they are valid (`spans`: by id), or gone (`erased`).
+    `edges`: id -> all its edges. `drops`: all goes.
     """
 
     rows: tuple[RowState, ...] = ()
     states: tuple[RowState, ...] = ()
+    spans: tuple[tuple[str, Span], ...] = ()
     erased: tuple[str, ...] = ()
     edges: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
     counters: tuple[tuple[str, int], ...] = ()

@@ -206,12 +206,14 @@ class Dump(Request["DumpReply"]):
 
 @dataclass(frozen=True, slots=True)
 class Dumped:
-    """One record: stored forms by field name, and its state."""
+    """One record: stored forms by field name, and its state; with validity also when it is valid, its end
+    None for no end."""
 
     id: str
     row: int
     values: dict[str, Any]
     kept: Kept
+    interval: tuple[int, int | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from omoide.model.schema import ModelSpec, Scope
-from omoide.ops.request import Count, Find, Get, GetUnique, Hit, Record, Request, Search, SearchReply
+from omoide.ops.request import Count, Find, Get, GetUnique, Hit, Match, Record, Request, Search, SearchReply
 from omoide.stores.postgres import recall
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.rows import KNOWN, Known
@@ -25,12 +25,17 @@ __all__ = ["POSTGRES", "is_answered", "script_of"]
 POSTGRES = "postgres"
 """Reader of a search that rows answered."""
 
-_ORDERS = {"time": "m._time", "importance": "m._base", "confidence": recall.CONFIDENCE}
+_ORDERS = {
+    "time": "m._time",
+    "importance": "m._base",
+    "confidence": recall.CONFIDENCE,
+    "valid_from": recall.STARTED,
+}
 
 
 def is_answered(request: Request[Any]) -> bool:
-    """Whether rows can answer a request; those of a model with validity cannot yet tell what is valid."""
-    if type(request) not in _SCRIPTS or request.scope.spec.validity is not None:  # type: ignore[attr-defined]
+    """Whether rows can answer a request."""
+    if type(request) not in _SCRIPTS:
         return False
     if isinstance(request, Search):
         return request.about is None
@@ -59,7 +64,7 @@ def search(table: Table, partition: str, request: Search) -> Script[SearchReply]
     """Rank the rows of a partition; see `recall`."""
     ranked = yield from recall.rank(request, partition)
     held = yield from _by_id(table, request.scope, partition, [unescaped(one) for one, _, _ in ranked])
-    live = yield from count(table, partition, Count(request.scope))
+    live = yield from count(table, partition, Count(request.scope, Match(history=True)))
     hits = tuple(Hit(held[unescaped(one)], score, text) for one, score, text in ranked)
     skipped = () if request.vector is None else ("meaning",)
     return SearchReply(hits, POSTGRES, 1, live, skipped)
@@ -115,6 +120,7 @@ def _record(table: Table, row: Sequence[Any], now_ms: int) -> Record:
     after = 1 + len(KNOWN)
     known = Known.of(row[1:after])
     spec = table.spec
+    span = known.span(spec)
     return Record(
         id=unescaped(row[0]),
         row=known.row,
@@ -130,6 +136,8 @@ def _record(table: Table, row: Sequence[Any], now_ms: int) -> Record:
         relevance=relevance(spec, known.order, known.base, now_ms),
         expires_ms=known.expires_ms or 0,
         order=known.order,
+        valid_from_ms=None if span is None else span.start,
+        valid_to_ms=None if span is None else span.end,
         read_ms=now_ms,
     )
 

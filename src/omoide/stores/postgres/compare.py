@@ -3,8 +3,8 @@
     rows of PostgreSQL ──▶ digest of each record ──▶ sum ─┐
     records of the store ──▶ digest of each ───────▶ sum ─┴─▶ equal, or not
 
-The digest covers values, version, time, evidence, accesses, expiry and the place in the decay order; each
-edge has one of its own. The sum does not depend on the order, and is taken modulo 2^128.
+The digest covers values, version, time, evidence, accesses, expiry, validity and the place in the decay
+order; each edge has one of its own. The sum does not depend on the order, and is taken modulo 2^128.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.rows import read_row, row_columns
 from omoide.stores.postgres.session import Script, Step
 from omoide.stores.postgres.tables import Table, partition_name
+from omoide.stores.postgres.versions import unkeyed
 
 if TYPE_CHECKING:
     from omoide.stores.postgres.mirror import Mirror, MirrorPlan
@@ -93,8 +94,10 @@ def _sum_rows(
         for id, known, values in found:
             if not known.expired(now_ms):
                 number += 1
+                span = known.span(scope.spec)
+                valid = None if span is None else (span.start, span.end, span.own, unkeyed(span.chain))
                 total += _digest(id, values, known.version, known.time_ms, known.statistics, known.order,
-                                 known.expires_ms or 0)  # fmt: skip
+                                 known.expires_ms or 0, valid)  # fmt: skip
         if not found:
             break
     last: tuple[str, str] = ("", "")
@@ -116,7 +119,12 @@ def _sum_records(scope: Scope) -> MirrorPlan[tuple[int, int]]:
             kept = record.kept
             held = None if kept.statistics is None else astuple(kept.statistics)
             values = dict(sorted(record.values.items()))
-            total += _digest(record.id, values, kept.version, kept.time_ms, held, kept.order, kept.expires_ms)
+            valid = None
+            if record.interval is not None and kept.validity is not None:
+                valid = (*record.interval, kept.validity[1], kept.chain)
+            total += _digest(
+                record.id, values, kept.version, kept.time_ms, held, kept.order, kept.expires_ms, valid
+            )
             total += sum(_digest(*sorted((record.id, other)), weight) for other, weight in kept.edges)
         cursor = page.cursor
         if not cursor:

@@ -5,14 +5,14 @@
     finish   next sequence number, outbox entry (which records, edges, counters; not what they say)
 
 The rules are those of the scripts in `lua/` for records without authoritative rows: create, update,
-`expect_version`, operation ids, uniqueness, expiry, the cap. `changes` is what the store is told
+`expect_version`, operation ids, uniqueness, versions, expiry, the cap. `changes` is what the store is told
 afterwards; whoever replays the outbox reads the rows instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from omoide.core.associations import ENTITY_WEIGHT, MOST_NAMED, Graph
@@ -32,6 +32,7 @@ from omoide.stores.postgres.rows import (
 )
 from omoide.stores.postgres.script import Script, Step, identifier
 from omoide.stores.postgres.tables import Table, row_values
+from omoide.stores.postgres.versions import Versions, place_of, unkeyed
 from omoide.stores.redis.codec import digest, kind, prior
 
 __all__ = ["Committed", "Ledger", "edges_of"]
@@ -87,6 +88,7 @@ class Ledger:
         self._erased: dict[str, None] = {}
         self._counters: dict[str, int] = {}
         self._linked: set[str] = set()
+        self._versions = Versions(table, partition)
         self._op = ""
 
     # ---- the frame
@@ -98,12 +100,12 @@ class Ledger:
 
     def finish(self, replies: Iterable[Any]) -> Script[Committed]:
         """Note what changed, and let go."""
-        changed = self._rows or self._states or self._erased or self._counters or self._linked
-        if not changed:
+        spans = self._versions.changed
+        if not (self._rows or self._states or spans or self._erased or self._counters or self._linked):
             return Committed(tuple(replies))
         edges = yield from self._edges_to_tell()
         seq = self._seq + 1
-        ids = [escaped(id) for id in (*self._rows, *self._states, *self._erased)]
+        ids = [escaped(id) for id in dict.fromkeys((*self._rows, *self._states, *spans, *self._erased))]
         linked = [escaped(id) for id in sorted(self._linked)]
         counters = [escaped(name) for name in self._counters]
         shown = 0 if self._kept else self._shown
@@ -118,6 +120,7 @@ class Ledger:
         changes = Changes(
             rows=tuple(self._rows.values()),
             states=tuple(self._states.values()),
+            spans=tuple(spans.items()),
             erased=tuple(self._erased),
             edges=edges,
             counters=tuple(self._counters.items()),
@@ -135,19 +138,27 @@ class Ledger:
             if done is not None:
                 ago, evicted = done
                 version = old.version - ago
-                return PutReply("stored", version, version == 1, evicted, repeated=True)
+                closed = (yield from self._versions.closed_by(put.id, old)) if version == 1 else None
+                return PutReply("stored", version, version == 1, evicted, repeated=True, closed=closed)
         yield from self.erase_due(DUE_AT_ONCE)
         if old is not None and old.expired(self.now_ms):
-            yield from self._erase([put.id])
+            yield from self._erase([put.id], seal=True)
             old = None
         refused = _refusal(put, old, self.now_ms) or (yield from self._clash(put))
         if refused is not None:
             return refused
         prepared = entries_of(put)
         known = self._next(put, prepared, old, operation)
+        if put.supersedes is not None:
+            chain = yield from self._superseding(put.supersedes, known.chain, prepared.chain is not None)
+            if isinstance(chain, PutReply):
+                return chain
+            known.chain = chain
+        known.valid_to = yield from self._versions.end_of(put.id, known)
         entities = _entities(prepared.entries) if self.spec.graph else ()
         yield from self._relink(put, old, entities, known.row)
         embedded = yield from self._store(put, prepared, known, new=old is None)
+        closed = yield from self._versions.enter(put.id, known, old)
         evicted = yield from self._evict(put)
         if evicted:
             known.operations = operation + evicted.to_bytes(2, "little") + known.operations[10:]
@@ -155,8 +166,15 @@ class Ledger:
                 self._sql("UPDATE {table} SET _operations = %s" + _THIS),
                 (known.operations, *self._this(put.id)),
             )
+        span = self._versions.changed.pop(put.id, None)
+        if span is not None:
+            known.valid_to, known.own_end = span.end, span.own
         self._note_row(put.id, known, prepared.entries, prepared.body, put.slot)
-        return PutReply("stored", known.version, old is None, evicted, embedded=embedded)
+        span = known.span(self.spec)
+        interval = None if span is None else (span.start, span.end)
+        return PutReply(
+            "stored", known.version, old is None, evicted, closed=closed, interval=interval, embedded=embedded
+        )
 
     def erase(self, ids: Sequence[str]) -> Script[tuple[bool, ...]]:
         """Erase records; True where one was there."""
@@ -181,7 +199,7 @@ class Ledger:
             ),
             (self.partition, self.now_ms, limit),
         )
-        yield from self._erase([unescaped(id) for (id,) in rows])
+        yield from self._erase([unescaped(id) for (id,) in rows], seal=True)
         return len(rows)
 
     def observe(self, request: Observe, turn_ids: Sequence[str] | None) -> Script[ObserveReply]:
@@ -308,8 +326,15 @@ class Ledger:
             holder, version, expires = rows[0]
             if expires is None or expires > self.now_ms:
                 return PutReply("duplicate", version, duplicate_of=unescaped(holder))
-            yield from self._erase([unescaped(holder)])
+            yield from self._erase([unescaped(holder)], seal=True)
         return None
+
+    def _superseding(self, id: str, chain: str | None, keyed: bool) -> Script[str | PutReply]:
+        """The chain of a write that supersedes a version, or what stands in the way."""
+        old = yield from self._known(id)
+        if old is not None and old.expired(self.now_ms):
+            old = None
+        return (yield from self._versions.supersede(id, chain, keyed, old))
 
     def _digests(self, put: Put) -> list[tuple[str, bytes]]:
         """(column, digest) of each rule that applies: those without a None among their values."""
@@ -343,6 +368,11 @@ class Ledger:
             known.prior, known.alpha, known.beta = old.prior, old.alpha, old.beta
             known.up, known.down = old.up, old.down
             known.accesses, known.accessed_ms = old.accesses, old.accessed_ms
+        if self.spec.validity is not None:
+            latest = self.now_ms if old is None or old.valid_from is None else old.valid_from
+            start = min(known.time_ms, latest) if prepared.valid_from is None else prepared.valid_from
+            known.valid_from, known.own_end = start, prepared.own_end
+            known.chain = prepared.chain or (None if old is None else unkeyed(old.chain))
         return known
 
     def _store(self, put: Put, prepared: Prepared, known: Known, *, new: bool) -> Script[bool]:
@@ -351,6 +381,7 @@ class Ledger:
         digests = dict(self._digests(put))
         held: dict[str, Any] = {
             **dict(zip(KNOWN, known.columns, strict=True)),
+            "_place": place_of(known.valid_from or 0, put.id) if known.chain else None,
             "_fingerprint": self.spec.fingerprint,
             "_entries": prepared.entries.packed(),
             "_extra": extra,
@@ -383,27 +414,42 @@ class Ledger:
         return bool(rows[0][0])
 
     def _evict(self, put: Put) -> Script[int]:
-        """Surplus beyond the cap goes, lowest in the decay order first, never the record just written."""
+        """Surplus beyond the cap goes: what is not valid any more, over longest first, then the lowest in the
+        decay order; never the record just written.
+        """
         surplus = min(MOST_EVICTED, self._records - put.cap) if put.cap > 0 else 0
         if surplus <= 0:
             return 0
+        evicted = 0
+        if self.spec.validity is not None:
+            evicted = yield from self._evicted(put, _OVER, (self.now_ms,), surplus)
+        if evicted < surplus:
+            evicted += yield from self._evicted(put, "ORDER BY _order, _row", (), surplus - evicted)
+        yield from self.count("evicted", evicted)
+        return evicted
+
+    def _evicted(self, put: Put, which: str, values: tuple[int, ...], limit: int) -> Script[int]:
         rows = yield Step(
-            self._sql(
-                "SELECT {id} FROM {table} WHERE _partition = %s AND {id} <> %s ORDER BY _order, _row LIMIT %s"
+            self.table.statement(
+                "SELECT {id} FROM {table} WHERE _partition = %s AND {id} <> %s {which} LIMIT %s", which=which
             ),
-            (*self._this(put.id), surplus),
+            (*self._this(put.id), *values, limit),
         )
-        yield from self._erase([unescaped(id) for (id,) in rows])
-        yield from self.count("evicted", len(rows))
+        yield from self._erase([unescaped(id) for (id,) in rows], seal=True)
         return len(rows)
 
-    def _erase(self, ids: Sequence[str]) -> Script[None]:
+    def _erase(self, ids: Sequence[str], *, seal: bool = False) -> Script[None]:
+        """`seal`: they go by themselves, not by a user's will; see `versions`."""
         if not ids:
             return
         keys = [escaped(id) for id in ids]
-        yield Step(
-            self._sql("DELETE FROM {table} WHERE _partition = %s AND {id} = ANY(%s)"), (self.partition, keys)
+        gone = yield Step(
+            self._sql(
+                "DELETE FROM {table} WHERE _partition = %s AND {id} = ANY(%s) RETURNING _chain, _place"
+            ),
+            (self.partition, keys),
         )
+        yield from self._versions.leave([one for one in gone if one[0] is not None], seal=seal)
         if self.spec.graph:
             graph = yield from self._graph(ids)
             for id in ids:
@@ -418,6 +464,7 @@ class Ledger:
         for id in ids:
             self._rows.pop(id, None)
             self._states.pop(id, None)
+            self._versions.changed.pop(id, None)
             self._linked.discard(id)
             self._erased[id] = None
 
@@ -425,7 +472,7 @@ class Ledger:
         self._states.pop(id, None)
         self._erased.pop(id, None)
         self._rows.pop(id, None)  # it comes after what was written before it, as its row does
-        self._rows[id] = state_of(id, known, entries, body, slot)
+        self._rows[id] = state_of(self.spec, id, known, entries, body, slot)
         self._op = self._op or "put"
 
     # ---- evidence
@@ -464,12 +511,14 @@ class Ledger:
                 *self._this(id),
             ),
         )
+        state = state_of(self.spec, id, known, _NO_ENTRIES, b"")
         written = self._rows.get(id)
         if written is None:
-            self._states[id] = state_of(id, known, _NO_ENTRIES, b"")
+            self._states[id] = state
         else:
-            entries = Entries(written.codes, written.length, written.flags, _listed(written))
-            self._rows[id] = state_of(id, known, entries, written.body, written.slot)
+            self._rows[id] = replace(
+                written, statistics=state.statistics, confidence=state.confidence, order=state.order
+            )
 
     def _told(self, request: Observe, ids: Sequence[str]) -> Script[dict[str, int]]:
         if request.turn is None:
@@ -611,13 +660,8 @@ def graph_of(at: tuple[str, str], ids: Sequence[str]) -> Script[Graph]:
 
 
 _THIS = " WHERE _partition = %s AND {id} = %s"
+_OVER = "AND _valid_to <= %s ORDER BY _valid_to, _row"
 _NO_ENTRIES = Entries((), 0, 0, b"")
-
-
-def _listed(state: RowState) -> bytes:
-    from omoide.stores.redis.codec import identifier
-
-    return state.footprint[len(identifier(state.id)) :]
 
 
 def _entities(entries: Entries) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from omoide.ops.request import Adopt, Apply, BeginRestore, Changes, LoadRows, Ro
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.ledger import edges_of
 from omoide.stores.postgres.outbox import drain, pending
+from omoide.stores.postgres.renew import renewed
 from omoide.stores.postgres.rows import row_columns, row_state
 from omoide.stores.postgres.session import Script, Step
 from omoide.stores.postgres.tables import Table, partition_name
@@ -77,6 +78,7 @@ def rebuild(mirror: Mirror, scope: Scope, progress: Progress | None = None) -> M
     if not start.seq:
         return None
     try:
+        yield from renewed(table, scope, partition)
         yield BeginRestore(scope, token)
         yield from _load(table, scope, partition, at, token, start, progress)
         live = yield from _catch_up(table, scope, partition, at, token, start.seq)

@@ -1,9 +1,9 @@
 """Recall from rows: the ranking of the Redis index, asked of PostgreSQL in one statement (`recall.sql`).
 
 It answers when Redis cannot. What differs from the index: words are those of the text-search configuration
-`english`, and a date without a year is looked for in the years around now. Everything else (idf over the
-partition, length, neighbours, author, date, cues, importance, confidence, back-off to similar words) is the
-same formula with the same weights. Similar words are looked for in texts of at most 1,024 bytes.
+`english`, and a date without a year is looked for in the years around now. Everything else (validity, idf
+over the partition, length, neighbours, author, date, cues, importance, confidence, back-off to similar words)
+is the same formula with the same weights. Similar words are looked for in texts of at most 1,024 bytes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ WORDS = "_words"
 
 CONFIDENCE = f"coalesce(m._alpha / nullif(m._alpha + m._beta, 0), m._prior / {CONFIDENCE_STEPS}.0)"
 
+STARTED = "coalesce(m._valid_from, m._time)"
+"""From when a row is valid: one of an older class, without validity, since its time."""
+
 YEARS = 10
+_AT = "coalesce(%(as_of)s::bigint, floor(extract(epoch FROM now()) * 1000))"
 _SHORTEST_SIMILAR = 4
 LONGEST_SIMILAR = 1_024
 _NO_NESTED_LOOPS = "SELECT set_config('enable_nestloop', 'off', true)"
@@ -75,7 +79,7 @@ class Rows:
         name = self.spec.importance
         return "1" if name is None else f"coalesce({self.column(name)}, 1)"
 
-    def names(self, filters: Sequence[str]) -> dict[str, str]:
+    def names(self, filters: Sequence[str], visible: str) -> dict[str, str]:
         """What `recall.sql` has in braces."""
         return {
             "table": self.table,
@@ -91,6 +95,7 @@ class Rows:
             "partition": self.live,
             "partition_of_h": "h._partition = %(partition)s",
             "filters": " AND ".join(["true", *filters]),
+            "visible": visible,
         }
 
 
@@ -105,10 +110,11 @@ def rank(request: Search, partition: str) -> Script[list[tuple[str, float, float
     if text is None or request.limit < 1:
         return []
     rows = Rows(request.scope, partition)
-    filters, values = conditions(rows, request.match)
-    values |= {"partition": partition} | _question(request, text) | _constants(request, text)
+    filters, values = _filters(rows, request.match)
+    visible, instant = _visible(rows, request.match)
+    values |= {"partition": partition} | instant | _question(request, text) | _constants(request, text)
     yield Step(_NO_NESTED_LOOPS)
-    found = yield Step(_template().format(**rows.names(filters)), values)
+    found = yield Step(_template().format(**rows.names(filters, visible)), values)
     return [(record_id, float(score), float(told)) for record_id, score, told in found]
 
 
@@ -201,6 +207,21 @@ def _constants(request: Search, text: TextIndex) -> dict[str, Any]:
 
 def conditions(rows: Rows, match: Match) -> tuple[list[str], dict[str, Any]]:
     """Conditions of a match over the row `m`, and their parameters."""
+    held, values = _filters(rows, match)
+    visible, instant = _visible(rows, match)
+    return [*held, visible], values | instant
+
+
+def _visible(rows: Rows, match: Match) -> tuple[str, dict[str, Any]]:
+    """The condition that the row `m` is valid when a match asks."""
+    if rows.spec.validity is None or match.history:
+        return "true", {}
+    held = f"({STARTED} <= {_AT} AND (m._valid_to IS NULL OR m._valid_to > {_AT}))"
+    return held, {"as_of": match.as_of}
+
+
+def _filters(rows: Rows, match: Match) -> tuple[list[str], dict[str, Any]]:
+    """What a match asks beside validity."""
     held, values = [], dict[str, Any]()
     for place, (name, value) in enumerate(match.exact):
         several = isinstance(rows.spec.fields[name], TagField)

@@ -3,7 +3,7 @@
 --
 --   wanted  (term, lexeme)            lexemes a term may have been indexed as
 --   missing (term, word)              words that no row has, for which similar ones stand in
---   hit     (id, term, weight)        BM25 weight of the term in the row, without idf
+--   hit     (id, term, weight, seen)  BM25 weight of the term in the row, without idf; whether it is valid then
 --   lent    (id, term, part)          own weight x idf, and what neighbours in the session lend
 --   said    (id, text)                sum over terms of the greatest part
 --   dated   (id, fit)                 rows of a date that the question names
@@ -20,15 +20,16 @@ mine AS MATERIALIZED (
 ),
 found AS MATERIALIZED (
     SELECT m.{id} AS id, w.term, m._length AS size,
-        1 / greatest(1.644934 - 16.44934 * max(ts_rank(m.{words}, w.lexeme::tsquery)), 0.02) - 0.5 AS tf
+        1 / greatest(1.644934 - 16.44934 * max(ts_rank(m.{words}, w.lexeme::tsquery)), 0.02) - 0.5 AS tf,
+        {visible} AS seen
     FROM wanted AS w JOIN {table} AS m ON {partition} AND m.{words} @@ w.lexeme::tsquery
     WHERE {filters}
-    GROUP BY 1, 2, 3
+    GROUP BY 1, 2, 3, 5
 ),
 direct AS MATERIALIZED (
     SELECT id, term, (%(k1)s + 1) * tf / (tf + %(k1)s * (1 - %(b)s + %(b)s * CASE
         WHEN %(pivot)s::float8 IS NULL THEN size / average
-        ELSE greatest(size, %(pivot)s::float8) / %(pivot)s::float8 END)) AS weight
+        ELSE greatest(size, %(pivot)s::float8) / %(pivot)s::float8 END)) AS weight, seen
     FROM found, mine
 ),
 missing AS MATERIALIZED (
@@ -36,7 +37,7 @@ missing AS MATERIALIZED (
     WHERE NOT EXISTS (SELECT FROM direct AS d WHERE d.term = s.term) LIMIT 8
 ),
 alike AS MATERIALIZED (
-    SELECT m.{id} AS id, s.term, 0.3 * word_similarity(s.word, {text}) AS weight
+    SELECT m.{id} AS id, s.term, 0.3 * word_similarity(s.word, {text}) AS weight, {visible} AS seen
     FROM missing AS s JOIN {table} AS m ON {partition} AND {short} AND ({text}) %%> s.word
     WHERE {filters}
 ),
@@ -51,11 +52,11 @@ near AS MATERIALIZED (
     SELECT m.{id} AS id, {session} AS session, nullif({author}, '') AS author, m._length AS size,
         m._flags & %(asks)s <> 0 AS asks, row_number() OVER (ORDER BY {session}, m._time, m.{id}) AS place
     FROM {table} AS m
-    WHERE {partition} AND %(far)s + %(answer)s > 0
+    WHERE {partition} AND {visible} AND %(far)s + %(answer)s > 0
         AND {session} IN (SELECT {session_of_h} FROM {table} AS h JOIN hit ON hit.id = h.{id} WHERE {partition_of_h})
 ),
 lent AS MATERIALIZED (
-    SELECT id, term, weight * idf AS part FROM hit JOIN rare USING (term)
+    SELECT id, term, weight * idf AS part FROM hit JOIN rare USING (term) WHERE seen
     UNION ALL
     SELECT r.id, hit.term, hit.weight * idf * least(1, %(gate)s / greatest(r.size, 1)) * CASE step
         WHEN 1 THEN CASE WHEN l.asks AND (l.author = r.author) IS NOT TRUE THEN %(answer)s ELSE %(near)s END
@@ -92,6 +93,6 @@ scored AS (
         * (1 - %(confidence)s + %(confidence)s * {confidence}) AS score
     FROM said FULL JOIN dated ON dated.id = said.id CROSS JOIN named
     JOIN {table} AS m ON {partition} AND m.{id} = coalesce(said.id, dated.id)
-    WHERE {filters}
+    WHERE {filters} AND {visible}
 )
 SELECT id, score, text FROM scored WHERE score > 0 ORDER BY score DESC, time DESC, id LIMIT %(limit)s

@@ -23,10 +23,10 @@ from omoide.model import registry
 from omoide.model.instance import Instance
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops.reindex import remade
-from omoide.ops.request import Put, Record, RowState
+from omoide.ops.request import Put, Record, RowState, Span
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.tables import SYSTEM, Table, values_of
-from omoide.stores.redis.codec import STATISTICS, encode_put, identifier, kind, statistics
+from omoide.stores.redis.codec import STATISTICS, chained, encode_put, identifier, kind, statistics
 
 __all__ = ["Entries", "Known", "entries_of", "order_of", "row_columns", "row_state"]
 
@@ -36,11 +36,14 @@ OF_TEXT = ("_fingerprint", "_entries", "_extra", "_flags", "_length")
 OF_VECTOR = ("_vectors", "_slot")
 """The vector of the text, and of what kind it is (provider and source)."""
 
+OF_CHAIN = ("_place",)
+"""Where a version stands among those of its chain; follows from the rest."""
+
 _APART = ("_fingerprint", "_entries", "_extra", *OF_VECTOR)
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder().decode
-KNOWN = tuple(name for name, _ in SYSTEM if name not in (*OF_TEXT, *OF_VECTOR))
+KNOWN = tuple(name for name, _ in SYSTEM if name not in (*OF_TEXT, *OF_VECTOR, *OF_CHAIN))
 
 
 @dataclass(slots=True)
@@ -61,6 +64,10 @@ class Known:
     accesses: int = 0
     accessed_ms: int = 0
     expires_ms: int | None = None
+    valid_from: int | None = None
+    valid_to: int | None = None
+    own_end: int | None = None
+    chain: str | None = None
 
     @classmethod
     def of(cls, columns: Sequence[Any]) -> Known:
@@ -90,6 +97,13 @@ class Known:
     def expired(self, now_ms: int) -> bool:
         return self.expires_ms is not None and self.expires_ms <= now_ms
 
+    def span(self, spec: ModelSpec) -> Span | None:
+        """When the record is valid; one of an older class, without validity, since its time."""
+        if spec.validity is None:
+            return None
+        start = self.time_ms if self.valid_from is None else self.valid_from
+        return Span(start, self.valid_to, self.own_end, self.chain)
+
 
 @dataclass(frozen=True, slots=True)
 class Entries:
@@ -115,7 +129,7 @@ class Entries:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A write made ready: entries, body, base score, first confidence and evidence."""
+    """A write made ready: entries, body, base score, first confidence and evidence, start, own end, chain."""
 
     entries: Entries
     body: bytes
@@ -123,6 +137,9 @@ class Prepared:
     prior: int
     alpha: float | None
     beta: float | None
+    valid_from: int | None = None
+    own_end: int | None = None
+    chain: str | None = None
 
 
 def entries_of(put: Put) -> Prepared:
@@ -132,7 +149,8 @@ def entries_of(put: Put) -> Prepared:
     entries = Entries(tuple(plan["codes"]), plan["length"], plan["flags"], listed)
     given = statistics(put)
     alpha, beta = STATISTICS.unpack(given)[:2] if given else (None, None)
-    return Prepared(entries, body, plan["importance"], plan["confidence"], alpha, beta)
+    told = [plan.get(name) for name in ("valid_from", "valid_to", "chain")]
+    return Prepared(entries, body, plan["importance"], plan["confidence"], alpha, beta, *told)
 
 
 def order_of(spec: ModelSpec, base: float, touched: float) -> float:
@@ -143,13 +161,15 @@ def order_of(spec: ModelSpec, base: float, touched: float) -> float:
     return order_score(base, touched, decay.half_life)
 
 
-def state_of(id: str, known: Known, entries: Entries, body: bytes, slot: bytes = b"") -> RowState:
+def state_of(
+    spec: ModelSpec, id: str, known: Known, entries: Entries, body: bytes, slot: bytes = b""
+) -> RowState:
     """What the store is told of a record; `slot`: its vector, or the digest of its text."""
     return RowState(
         id=id,
         body=body,
         operations=known.operations,
-        footprint=identifier(id) + entries.listed,
+        footprint=identifier(id) + chained(known.chain) + entries.listed,
         codes=entries.codes,
         length=entries.length,
         flags=entries.flags,
@@ -161,6 +181,7 @@ def state_of(id: str, known: Known, entries: Entries, body: bytes, slot: bytes =
         order=known.order,
         expires_ms=known.expires_ms,
         slot=slot,
+        span=known.span(spec),
     )
 
 
@@ -175,24 +196,30 @@ def row_state(table: Table, scope: Scope, columns: Sequence[Any]) -> RowState:
     id, known, values, entries = read_row(table, scope, columns)
     vectors, slot = columns[1 + len(KNOWN) + 3 :][:2]
     same = slot is not None and vectors == kind(table.spec)
-    return state_of(id, known, entries, _pack(values), bytes(slot) if same else b"")
+    return state_of(table.spec, id, known, entries, _pack(values), bytes(slot) if same else b"")
 
 
 def read_row(
     table: Table, scope: Scope, columns: Sequence[Any]
 ) -> tuple[str, Known, dict[str, Any], Entries]:
     """(id, system columns, values, entries) of a row."""
-    after = 1 + len(KNOWN)
-    id = unescaped(columns[0])
-    known = Known.of(columns[1:after])
-    fingerprint, packed, extra = columns[after : after + 3]
-    values = values_of(table, columns[after + len(_APART) :], extra)
+    id, known, values = read_values(table, columns)
+    fingerprint, packed = columns[1 + len(KNOWN) :][:2]
     if fingerprint == table.spec.fingerprint:
         return id, known, values, Entries.unpacked(bytes(packed))
-    return id, known, values, _remade(scope, id, known, values)
+    return id, known, values, made_anew(scope, id, known, values).entries
 
 
-def _remade(scope: Scope, id: str, known: Known, values: Mapping[str, Any]) -> Entries:
+def read_values(table: Table, columns: Sequence[Any]) -> tuple[str, Known, dict[str, Any]]:
+    """(id, system columns, values) of a row."""
+    after = 1 + len(KNOWN)
+    extra = columns[after + 2]
+    values = values_of(table, columns[after + len(_APART) :], extra)
+    return unescaped(columns[0]), Known.of(columns[1:after]), values
+
+
+def made_anew(scope: Scope, id: str, known: Known, values: Mapping[str, Any]) -> Prepared:
+    """What the class as it is now makes of the values of a row."""
     cls = registry.find(scope.spec.name)
     if cls is None or not issubclass(cls, Instance) or cls.__omoide_spec__ is None:
         raise ModelError(
@@ -203,7 +230,7 @@ def _remade(scope: Scope, id: str, known: Known, values: Mapping[str, Any]) -> E
         id=id, row=0, values=dict(values), version=known.version, time_ms=known.time_ms,
         importance=known.base, confidence=0.5,
     )  # fmt: skip
-    return entries_of(remade(cls, scope, record)).entries
+    return entries_of(remade(cls, scope, record))
 
 
 def entity_digest(name: str) -> bytes:

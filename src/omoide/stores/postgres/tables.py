@@ -5,7 +5,8 @@
 `_partition`: the partition's values, percent-encoded, joined by `/` (see migrations/mirror). `_row`: order of
 writes. `_entries`: what the text index needs of a record, so that indexes can be rebuilt without tokenizing
 anew, valid for the schema `_fingerprint`. `_unique_<n>`: digest of the n-th rule of `unique_together`, with a
-partial unique index. The rest is what the store keeps of a record: operations, evidence, accesses, order.
+partial unique index. `_valid_from`, `_valid_to`, `_own_end`, `_chain`, `_place`: see `versions`. The rest is
+what the store keeps of a record: operations, evidence, accesses, order.
 
 A new field is a new column. A field that became another type is a ModelError: rows are never guessed at.
 """
@@ -46,6 +47,11 @@ SYSTEM = (
     ("_accesses", "bigint NOT NULL DEFAULT 0"),
     ("_accessed", "bigint NOT NULL DEFAULT 0"),
     ("_expires", "bigint"),
+    ("_valid_from", "bigint"),
+    ("_valid_to", "bigint"),
+    ("_own_end", "bigint"),
+    ("_chain", "text"),
+    ("_place", "bytea"),
     ("_fingerprint", "text NOT NULL"),
     ("_entries", "bytea NOT NULL"),
     ("_extra", "bytea"),
@@ -267,6 +273,8 @@ def _indexes(table: Table) -> list[str]:
         ("row", "(_partition, _row)", False),
         ("order", "(_partition, _order)", False),
         ("expires", "(_partition, _expires) WHERE _expires IS NOT NULL", False),
+        ("chain", "(_partition, _chain, _place) WHERE _chain IS NOT NULL", False),
+        ("valid_to", "(_partition, _valid_to) WHERE _valid_to IS NOT NULL", False),
         *((name[1:], f"(_partition, {name}) WHERE {name} IS NOT NULL", True) for name in table.unique),
     ]
     return [

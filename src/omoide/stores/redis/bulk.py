@@ -20,6 +20,7 @@ from omoide.core.postings import CODES
 from omoide.ops.request import RowState
 from omoide.stores.redis.calls import Call
 from omoide.stores.redis.codec import STATISTICS, footprint_list, pack_plan
+from omoide.stores.redis.versions import closed, version_member
 
 __all__ = ["BYTES", "RECORDS", "TERMS", "Packing"]
 
@@ -76,12 +77,14 @@ class Packing:
         unique: list[Any] = []
         orders: list[Any] = []
         expiries: list[Any] = []
+        ends: list[Any] = []
+        versions: list[bytes] = []
         bodies: dict[int, bytes] = {}
         footprints: dict[int, bytes] = {}
         statistics: dict[int, bytes] = {}
         slots: dict[int, bytes] = {}
         for row, state in enumerate(rows, first):
-            footprint = _footprint(state)
+            span, footprint = state.span, _footprint(state)
             terms, digests, session, author, named = footprint_list(footprint)
             for name in (session, author):
                 if name is not None:
@@ -92,7 +95,8 @@ class Packing:
                 *(places.get(session, 0), places.get(author, 0), state.version, state.time_ms),
             )
             if self.interval:
-                intervals += _INTERVAL.pack(state.expires_ms or 0, 0, 0)
+                start, end = (0, 0) if span is None else (span.start, closed(span.end))
+                intervals += _INTERVAL.pack(state.expires_ms or 0, start, end)
             ids += state.id, row
             orders += state.order, row
             if state.expires_ms is not None:
@@ -104,6 +108,10 @@ class Packing:
                 statistics[row] = STATISTICS.pack(*state.statistics)
             if len(state.slot) > DIGEST:
                 slots[row] = state.slot
+            if span is not None and span.end is not None:
+                ends += span.end, row
+            if span is not None and span.chain is not None:
+                versions.append(version_member(state.id, span))
             self._index(row, terms, state.codes, named)
         values = {"bodies": bodies, "footprints": footprints, "statistics": statistics, "slots": slots}
         plan = {
@@ -117,9 +125,11 @@ class Packing:
             "unique": unique,
             "orders": orders,
             "expiries": expiries,
+            "ends": ends,
+            "versions": [part for member in versions for part in (0, len(member))],
             **{name: _sizes(held) for name, held in values.items()},
         }
-        data = b"".join([value for held in values.values() for value in held.values()])
+        data = b"".join([*(value for held in values.values() for value in held.values()), *versions])
         return self._call("load", plan, bytes(attributes), bytes(intervals), data)
 
     def _index(self, row: int, terms: Sequence[str], codes: Sequence[int], named: Sequence[str]) -> None:

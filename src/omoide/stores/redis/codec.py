@@ -162,6 +162,11 @@ def identifier(name: str) -> bytes:
     return bytes((len(text),)) + text
 
 
+def chained(chain: str | None) -> bytes:
+    """A chain as a footprint holds it after the id; nothing for none."""
+    return b"" if chain is None else bytes((len(chain),)) + chain.encode()
+
+
 def footprint_list(data: bytes) -> list[Any]:
     """The MessagePack list of a stored footprint."""
     found: list[Any] = _decode(data[_after_chain(data) :])

@@ -84,22 +84,23 @@ def _dumped(
             edges=_edges(row, edges[place], known),
             entities=tuple(footprint_list(footprints[place])[4]),
         )
+        interval = None
         if spec.validity is not None:
+            interval = read_interval(intervals[place])
             member = versions[place] if versions else b""
-            kept = replace(kept, **_validity(intervals[place], member))
-        found.append(Dumped(name, row, values, kept))
+            kept = replace(kept, **_validity(interval, member))
+        found.append(Dumped(name, row, values, kept, interval))
         known[row] = name.encode()
     return found
 
 
-def _validity(interval: bytes, member: bytes) -> dict[str, Any]:
+def _validity(interval: tuple[int, int | None], member: bytes) -> dict[str, Any]:
     """Start and own end of a record, and its chain where that is not the one of its key."""
-    start, end = read_interval(interval)
     if not member:
-        return {"validity": (start, end)}
+        return {"validity": interval}
     version = read_version(member)
     chain = version.chain.decode() if version.chain.startswith(b"s") else None
-    return {"validity": ends(start, version.own), "chain": chain}
+    return {"validity": ends(interval[0], version.own), "chain": chain}
 
 
 def _edges(row: int, data: bytes | None, known: Mapping[int, bytes]) -> tuple[tuple[str, float], ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from omoide.errors import CorruptRecordError, StoreError
+from omoide.model.schema import ModelSpec
 from omoide.ops.request import (
     Adopt,
     Applied,
@@ -12,6 +13,7 @@ from omoide.ops.request import (
     BeginRestore,
     LoadRows,
     RowState,
+    Span,
     TurnIds,
 )
 from omoide.stores.redis.bulk import Packing
@@ -20,6 +22,7 @@ from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import UNREADABLE, kind, pack_plan, rate, shape, unpack_reply
 from omoide.stores.redis.exchange import Argument, Command
 from omoide.stores.redis.keys import Keys
+from omoide.stores.redis.versions import closed
 
 _STATISTICS = ("alpha", "beta", "up", "down", "accesses", "accessed")
 
@@ -37,7 +40,8 @@ class Mirrored:
         plan = {
             **shape(spec),
             "rate": rate(spec),
-            "interval": spec.ttl is not None,
+            "interval": _has_intervals(spec),
+            "validity": spec.validity is not None,
             "vectors": kind(spec),
             "first": request.first,
             "last": request.last,
@@ -46,6 +50,7 @@ class Mirrored:
             "token": request.token or False,
             "rows": [_row(row) for row in changes.rows],
             "states": [_state(row) for row in changes.states],
+            "spans": [{"id": id, **_span(span)} for id, span in changes.spans],
             "erased": changes.erased,
             "edges": [[id, *(part for edge in edges for part in edge)] for id, edges in changes.edges],
             "counters": [[name, str(value)] for name, value in changes.counters],
@@ -93,7 +98,7 @@ class Mirrored:
     def load(self, request: LoadRows) -> Handler[int]:
         """Cost: one round trip, O(records + distinct terms), in commands of bounded work."""
         spec, head = request.scope.spec, self.keys.head(request.scope)
-        packing = Packing(head, request.token, request.step, kind(spec), spec.ttl is not None)
+        packing = Packing(head, request.token, request.step, kind(spec), _has_intervals(spec))
         calls = list(packing.calls(request.first, request.rows))
         replies = yield from send(calls)
         for call, reply in zip(calls, replies, strict=True):
@@ -119,6 +124,11 @@ class Mirrored:
         return int(live)
 
 
+def _has_intervals(spec: ModelSpec) -> bool:
+    """Whether rows of a model have an interval beside their attributes."""
+    return spec.ttl is not None or spec.validity is not None
+
+
 def _parts(row: RowState) -> tuple[Argument, ...]:
     """The arguments of a row beside the plan."""
     return row.operations, row.footprint, row.body, row.slot
@@ -134,7 +144,14 @@ def _row(row: RowState) -> dict[str, Any]:
         "time": row.time_ms,
         "importance": row.importance,
         **({} if row.expires_ms is None else {"expires": row.expires_ms}),
+        **({} if row.span is None else _span(row.span)),
     }
+
+
+def _span(span: Span) -> dict[str, Any]:
+    """`valid_to` is the own end."""
+    told = {"valid_from": span.start, "valid_to": closed(span.own), "till": closed(span.end)}
+    return {**told, "chain": span.chain}
 
 
 def _state(row: RowState) -> dict[str, Any]:

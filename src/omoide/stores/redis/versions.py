@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from omoide.core.columns import INTERVAL, INTERVAL_BYTES, OPEN
 from omoide.errors import CorruptRecordError
+from omoide.ops.request import Span
 from omoide.stores.redis.codec import footprint_chain
 
 _BIAS = 1 << 52
@@ -39,6 +40,17 @@ def read_version(member: bytes) -> Version:
         raise CorruptRecordError("a version is not what was written", hint="omoide doctor")
     start, own = (_INSTANT.unpack_from(member, place)[0] - _BIAS for place in (at, len(member) - 8))
     return Version(member[:at], start, member[at + 8 : -9], own)
+
+
+def version_member(id: str, span: Span) -> bytes:
+    """The member of a version that has a chain."""
+    start, own = (_INSTANT.pack(instant + _BIAS) for instant in (span.start, closed(span.own)))
+    return b"".join(((span.chain or "").encode(), start, id.encode(), b"\0", own))
+
+
+def closed(end: int | None) -> int:
+    """An end as it is stored: OPEN for none."""
+    return OPEN if end is None else end
 
 
 def ends_of(versions: Iterable[Version]) -> dict[tuple[bytes, bytes], tuple[int, int]]:
@@ -89,4 +101,4 @@ def _intervals(column: bytes, rows: set[int]) -> dict[int, tuple[int, int]]:
     return found
 
 
-__all__ = ["Version", "diverging", "ends_of", "read_version"]
+__all__ = ["Version", "closed", "diverging", "ends_of", "read_version", "version_member"]
