@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from omoide.context.render import Entry, clean, frame, render
+from omoide.context.render import LABELLED, SIGNED, Entry, clean, frame, render
 from omoide.context.result import Item
 from omoide.core.budget import TokenCounter, pack
 from omoide.errors import CorruptRecordError
@@ -45,14 +45,16 @@ def build(
     """
     spec = spec_of(model)
     named = text_fields(spec)
+    signed = spec.author if format in SIGNED else None
+    labelled = KIND if format == LABELLED and KIND in spec.fields else None
     usable: list[tuple[Model, Entry, Item]] = []
     dropped: list[tuple[str, str]] = []
     for hit in hits:
         instance = model.from_record(hit.record)
         try:
             text = said(instance, named)
-            author = _text(instance, spec.author) if spec.author else None
-            label = _text(instance, KIND) if KIND in spec.fields else None
+            author = _text(instance, signed) if signed else None
+            label = _text(instance, labelled) if labelled else None
         except CorruptRecordError:
             dropped.append((hit.record.id, CORRUPT))
             continue

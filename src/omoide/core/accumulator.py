@@ -83,25 +83,22 @@ def add_up(sums: Floats, weighted: Weighted, table: Sequence[float]) -> None:
 
 
 def add_up_rows(sums: Floats, weighted: Weighted, table: Sequence[float]) -> Rows:
-    """`add_up`; the distinct rows that were added to, each where the first term reaches it.
-
-    A weight is above 0, so a row whose sum is 0 is a new one.
-    """
+    """`add_up` in one go, for few postings; the row of each, those of several terms repeated."""
     import numpy as np
 
-    weights = known(table)[1]
-    found: list[Rows] = []
+    rows = np.concatenate([term.rows for term, _ in weighted])
+    worth = known(table)[1].take(np.concatenate([term.codes for term, _ in weighted]))
+    start = 0
     for term, factor in weighted:
-        rows = term.rows
-        before = sums[rows]
-        found.append(rows[before == 0] if found else rows)
-        before += (weights * factor).take(term.codes)
-        sums[rows] = before
-    return np.concatenate(found)
+        end = start + len(term.rows)
+        worth[start:end] *= factor
+        start = end
+    np.add.at(sums, rows, worth)
+    return rows
 
 
-def leading(values: Floats, size: int) -> Rows:
-    """Positions of at least the `size` highest values' worth: every value >= one that `size` reach.
+def leading(values: Floats, size: int) -> tuple[Rows, float]:
+    """Positions of every value >= one that at least `size` reach, and that value; -inf where it is all.
 
     Maxima of blocks are partitioned instead of all values, a bound as valid. Eight blocks a value that is
     asked for: a partition mispredicts its branches, so the fewer it compares the better, and the highest
@@ -112,9 +109,11 @@ def leading(values: Floats, size: int) -> Rows:
     block = max(_LEAST_BLOCK, len(values) // (_BLOCKS_PER_VALUE * size))
     blocks = len(values) // block
     if blocks <= size:
-        return np.arange(len(values), dtype=np.int64)
+        return np.arange(len(values), dtype=np.int64), -np.inf
     maxima = values[: blocks * block].reshape(block, blocks).max(axis=0)
-    return np.flatnonzero(values >= np.partition(maxima, -size)[-size])
+    maxima.partition(blocks - size)
+    least = float(maxima[blocks - size])
+    return np.flatnonzero(values >= least), least
 
 
 def known(table: Sequence[float]) -> tuple[Sequence[float], Floats, float]:

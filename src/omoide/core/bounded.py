@@ -67,7 +67,7 @@ class Pass:
         if self._fits is not None:
             self.best_text = self._best()
         bounds = self._bounds()
-        first = leading(bounds, 2 * limit + 16)
+        first, _ = leading(bounds, 2 * limit + 16)
         rows = self._keep(first[bounds[first] > 0])
         rows, scores, texts = self._climb(rows, limit, None)
         if len(rows) < limit:
@@ -198,7 +198,7 @@ class Pass:
             rows = everyone.keep(places if self._rows is None else self._rows[places])
             return float(self._worths(rows).max(initial=0.0))
 
-        low = greatest(leading(ceilings, 16))
+        low = greatest(leading(ceilings, 16)[0])
         return max(low, greatest(np.flatnonzero((ceilings >= low) & (ceilings > 0))))
 
     def _fuse(self, meaning: Meaning) -> None:
@@ -273,18 +273,17 @@ def scores_of(rows: Rows, texts: Floats, columns: Columns, arms: Arms, dated: Fl
     """float64[n]: final scores of rows of these texts; `dated` is what a date in the query adds."""
     import numpy as np
 
-    weights = arms.weights
-    total = texts
+    weights, held, total = arms.weights, columns.at(rows), texts
     if arms.author:
-        total = np.where(columns.column("author")[rows] == arms.author, total * weights.author, total)
+        total = np.where(held["author"] == arms.author, total * weights.author, total)
     if dated is not None:
         total = total + dated
     if arms.cues:
-        total = np.where(columns.flags[rows] & arms.cues, total * weights.cue, total)
+        total = np.where(held["flags"] & arms.cues, total * weights.cue, total)
     if weights.asking != 1:
-        total = np.where(columns.flags[rows] & ASKING, total * weights.asking, total)
-    importance = np.clip(columns.importance[rows].astype(np.float64), 0.0, 1.0)
-    confidence = columns.confidence[rows].astype(np.float64) / CONFIDENCE_STEPS
+        total = np.where(held["flags"] & ASKING, total * weights.asking, total)
+    importance = np.minimum(np.maximum(held["importance"].astype(np.float64), 0.0), 1.0)
+    confidence = held["confidence"] / np.float64(CONFIDENCE_STEPS)
     first = (1.0 - weights.importance) + weights.importance * importance
     scores: Floats = total * first * ((1.0 - weights.confidence) + weights.confidence * confidence)
     return scores

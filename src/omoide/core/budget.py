@@ -23,7 +23,7 @@ CUT_MARK = "… [cut]"
 OVER_BUDGET = "over_budget"
 NO_ROOM = "no_room"
 
-_DENSE = re.compile(r"[!-~]{25,}")
+_DENSE = re.compile(r"(?<![!-~])[!-~]{25,}")  # a run is measured once, from its start
 _WIDE = 0x1100
 _ASTRAL = 0x10000
 _WIDEST = 16

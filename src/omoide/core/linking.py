@@ -81,6 +81,8 @@ def linked(
         lent: Of rows that count.
         others: (score alone, time, text) of the rows that are lent something and are not in `alone`.
     """
+    if not lent and len(alone.rows) <= limit:
+        return alone
     found = [
         (score + lent[row].value if row in lent else score, time, row, text)
         for score, time, row, text in zip(alone.scores, alone.times, alone.rows, alone.texts, strict=True)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 SMALL = 60
 _SPREAD = 2  # rows that are looked through in the time of noting a new one
+_FEW = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +144,13 @@ def weigh(terms: Sequence[TermList], table: Sequence[float], live: int, most_len
     Raises:
         QueryError: weights so large that sums would not be exact.
     """
-    weighted = [(term, term_weight(term.df, live, term.weight)) for term in terms if len(term.rows)]
-    weighted = [(term, factor) for term, factor in weighted if factor > 0]
-    if sum(factor for _, factor in weighted) * known(table)[2] * most_lent >= EXACT_BELOW:
+    weighted, total = [], 0.0
+    for term in terms:
+        factor = term_weight(term.df, live, term.weight) if len(term.rows) else 0.0
+        if factor > 0:
+            weighted.append((term, factor))
+            total += factor
+    if total * known(table)[2] * most_lent >= EXACT_BELOW:
         raise QueryError("the weights of the query's terms are too large", hint="keep each at most 1")
     return weighted
 
@@ -211,30 +216,55 @@ def _rank_plain(weighted: Weighted, table: Sequence[float], rule: Filter, limit:
     sums = borrow(columns.next)
     reached = _add_up(sums, weighted, table)
     every = sums[reached]
-    first = leading(every, 2 * limit + 16)
-    rows = rule.keep(reached[first])
+    first, below = leading(every, len(weighted) * limit + 16)
+    rows = rule.keep(_distinct(reached[first]))
     texts = sums[rows]
     scores = scores_of(rows, texts, columns, arms)
-    bar = float(np.partition(scores, -limit)[-limit]) if len(rows) >= limit else 0.0
+    bar = _bar(scores, limit)
     least = bar / _greatest_gain(arms)
-    if len(first) < len(reached) and least < every[first].min():  # else what can reach the bar is among them
-        rows = rule.keep(reached[every >= least])
+    if least < below:  # else what can reach the bar is among the first
+        rows = rule.keep(_distinct(reached[every >= least]))
         texts = sums[rows]
         scores = scores_of(rows, texts, columns, arms)
-    near = (scores >= bar) & (scores > 0)
-    if int(near.sum()) > limit:
-        near = scores >= np.partition(scores, -limit)[-limit]
-    rows, texts, scores = rows[near], texts[near], scores[near]
+        bar = _bar(scores, limit)
+    near = np.flatnonzero(scores >= bar if bar > 0 else scores > 0)
+    rows = rows[near]
     found = list(
-        zip(scores.tolist(), columns.time[rows].tolist(), rows.tolist(), texts.tolist(), strict=True)
+        zip(
+            scores[near].tolist(),
+            columns.time[rows].tolist(),
+            rows.tolist(),
+            texts[near].tolist(),
+            strict=True,
+        )
     )
     found.sort(reverse=True)
     give_back(sums, [reached])
     return cut(found, limit)
 
 
+def _bar(scores: Floats, limit: int) -> float:
+    """The lowest of the best `limit` scores; 0 where there are fewer."""
+    if len(scores) < limit:
+        return 0.0
+    place = len(scores) - limit
+    ordered = scores.copy()
+    ordered.partition(place)
+    return float(ordered[place])
+
+
+def _distinct(rows: Rows) -> Rows:
+    """The rows without repetitions; by a set where they are few, which takes less than a sort's calls."""
+    import numpy as np
+
+    if len(rows) > _FEW:
+        return np.unique(rows)
+    found = set(rows.tolist())
+    return rows if len(found) == len(rows) else np.fromiter(found, np.int64, len(found))
+
+
 def _add_up(sums: Floats, weighted: Weighted, table: Sequence[float]) -> Rows:
-    """Fill the sums of a query; the rows that have one."""
+    """Fill the sums of a query; the rows that have one, some of them repeated."""
     import numpy as np
 
     try:

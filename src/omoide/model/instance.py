@@ -166,17 +166,25 @@ class Instance:
 
 def loaded_state(spec: ModelSpec, record: StoredRecord) -> State:
     """What an instance knows of a record that was just loaded."""
+    raw = record.values
+    if spec.aliases or raw.get(spec.id_field) != record.id:
+        raw = _as_named_now(spec, record)
+    known = raw.keys() <= spec.fields.keys()
+    extra = {} if known else {name: value for name, value in raw.items() if name not in spec.fields}
+    start = record.valid_from_ms
+    interval = None if start is None else (start, record.valid_to_ms)
+    return State(True, record.version, raw, extra, record, interval=interval)
+
+
+def _as_named_now(spec: ModelSpec, record: StoredRecord) -> dict[str, Stored]:
+    """The values of a record under the names its fields have now, its id among them."""
     raw = dict(record.values)
     for old, new in spec.aliases.items():
         if old in raw:
             renamed = raw.pop(old)
             raw.setdefault(new, renamed)
     raw[spec.id_field] = record.id
-    known = raw.keys() <= spec.fields.keys()
-    extra = {} if known else {name: value for name, value in raw.items() if name not in spec.fields}
-    start = record.valid_from_ms
-    interval = None if start is None else (start, record.valid_to_ms)
-    return State(True, record.version, raw, extra, record, interval=interval)
+    return raw
 
 
 def copied_state(state: State) -> State:

@@ -107,6 +107,8 @@ def narrow(base: Conditions, spec: ModelSpec, lookups: Mapping[str, Any], *, sca
 
 def without(base: Conditions, ids: tuple[str, ...]) -> Conditions:
     """Add ids to leave out."""
+    if not ids:
+        return base
     return replace(base, match=replace(base.match, exclude=tuple(dict.fromkeys((*base.match.exclude, *ids)))))
 
 

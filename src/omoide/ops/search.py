@@ -103,26 +103,21 @@ def screen(
         raise QueryError(f"a query is a string, not {type(query).__name__}")
     redaction = _redact(_read(query, max_chars, policy), policy)
     text = redaction[0][:max_chars]
-    terms = spec.text.analyzer.query_terms(text) if spec.text is not None else []
-    question = Question(
-        terms=tuple(terms[:max_terms]),
-        text=text,
-        redacted=redaction[1],
-        cut=max(0, len(query) - max_chars),
-        terms_cut=max(0, len(terms) - max_terms),
-    )
-    return question if spec.text is None else _read_further(question, text, spec)
-
-
-def _read_further(question: Question, text: str, spec: ModelSpec) -> Question:
-    """What a query says beyond its terms."""
+    cut = max(0, len(query) - max_chars)
+    if spec.text is None:
+        return Question(text=text, redacted=redaction[1], cut=cut)
     from omoide.core.arms import authors
     from omoide.core.arms.dates import MOST_DATES
     from omoide.core.text import cues
 
+    terms = spec.text.analyzer.query_terms(text)
     dates = cues.dates_named(text) if spec.time is not None else []
-    return replace(
-        question,
+    return Question(
+        terms=tuple(terms[:max_terms]),
+        text=text,
+        redacted=redaction[1],
+        cut=cut,
+        terms_cut=max(0, len(terms) - max_terms),
         names=tuple(authors.words_of(text)) if spec.author is not None else (),
         dates=tuple(dates[:MOST_DATES]),
         dates_cut=max(0, len(dates) - MOST_DATES),

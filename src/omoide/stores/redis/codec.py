@@ -248,15 +248,15 @@ def _flags(put: Put) -> int:
     return put.cues | ASKS * put.asks | ASKING * put.asking | SUSPECT * put.suspect
 
 
-def relevance(spec: ModelSpec, order: bytes | float | None, base: float, now_ms: int) -> float | None:
+def relevance(spec: ModelSpec, order: float, base: float, now_ms: int) -> float | None:
     """Decayed base score now, from the decay order; None for a model without decay."""
     decay = spec.decay
-    if decay is None or order is None:
+    if decay is None:
         return None
     now = now_ms / 1000
     if decay.exponent is not None:
-        return power_relevance(base, now - float(order), decay.half_life, decay.exponent)
-    return relevance_at(float(order), now, decay.half_life)
+        return power_relevance(base, now - order, decay.half_life, decay.exponent)
+    return relevance_at(order, now, decay.half_life)
 
 
 def decode_records(
@@ -357,33 +357,37 @@ def _record(
     columns: Columns | None,
 ) -> Record:
     held = unpack(attributes) if columns is None else columns.row(row)
-    if not math.isfinite(held.importance):
+    _, _, _, importance, _, _, version, time_ms = held
+    if not math.isfinite(importance):
         raise CorruptRecordError("an importance is no number")
-    known = read_statistics(statistics) if statistics else None
-    confidence = 1.0 if spec.certainty is None else spec.certainty.initial
-    confidence, up, down, accesses, accessed = known or (confidence, 0, 0, 0, 0)
+    if statistics:
+        confidence, up, down, accesses, accessed = read_statistics(statistics)
+    else:
+        confidence = 1.0 if spec.certainty is None else spec.certainty.initial
+        up = down = accesses = accessed = 0
     identity, values = read_body(body, spec.id_field)
     valid_from, valid_to = None, None
     if spec.validity is not None:
         valid_from, valid_to = read_interval(interval) if columns is None else ends(*columns.interval(row))
+    place = 0.0 if order is None else float(order)
     return Record(
-        id=identity,
-        row=row,
-        values=values,
-        version=held.version,
-        time_ms=held.time,
-        importance=held.importance,
-        confidence=confidence,
-        corroborations=up,
-        contradictions=down,
-        access_count=accesses,
-        accessed_ms=accessed,
-        relevance=relevance(spec, order, held.importance, now_ms),
-        expires_ms=int(float(expiry or 0)),
-        order=0.0 if order is None else float(order),
-        valid_from_ms=valid_from,
-        valid_to_ms=valid_to,
-        read_ms=now_ms,
+        identity,
+        row,
+        values,
+        version,
+        time_ms,
+        importance,
+        confidence,
+        up,
+        down,
+        accesses,
+        accessed,
+        None if order is None else relevance(spec, place, importance, now_ms),
+        int(float(expiry)) if expiry else 0,
+        place,
+        valid_from,
+        valid_to,
+        now_ms,
     )
 
 

@@ -54,10 +54,9 @@ _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.25
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Command:
-    """One command.
-
+    """One command, not to be changed.
     Attributes:
         args: The command and its arguments; str is sent as UTF-8, numbers as decimals.
         slot_key: Any key of the partition; its hash tag decides about the node.
@@ -242,12 +241,14 @@ class _Call:
         todo, self.todo = self.todo, []
         self.demoted.clear()
         self.stale = self.wait = False
-        if len(todo) == 1:
-            index = todo[0]
-            return [Send(route(self.commands[index].slot_key), self.packed[index], 1, todo)]
         groups: dict[Address, list[int]] = {}
+        nodes: dict[bytes, Address] = {}
         for index in todo:
-            groups.setdefault(route(self.commands[index].slot_key), []).append(index)
+            key = self.commands[index].slot_key
+            node = nodes.get(key)
+            if node is None:
+                node = nodes[key] = route(key)
+            groups.setdefault(node, []).append(index)
         return [
             Send(node, b"".join([self.packed[index] for index in indices]), len(indices), indices)
             for node, indices in groups.items()

@@ -48,9 +48,10 @@ def with_links(
     import numpy as np
 
     lent = lent_by(seeds_of(alone), held.of, graph)
-    if lent:
-        counting = set(rule.keep(np.array(sorted(lent), np.int64)).tolist())
-        lent = {row: one for row, one in lent.items() if row in counting}
+    if not lent:
+        return linked(alone, lent, {}, limit), lent
+    counting = set(rule.keep(np.array(sorted(lent), np.int64)).tolist())
+    lent = {row: one for row, one in lent.items() if row in counting}
     others = {}
     for row in lent.keys() - set(alone.rows):
         tree = explainer.tree(row)

@@ -56,9 +56,9 @@ _ATTEMPTS = 16
 _PATIENCE = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class View:
-    """A ranking with what made it.
+    """A ranking with what made it; not to be changed.
 
     `wanted`: rows whose ids it depends on. `unlinked`: rows whose edges have yet to be read; `ranked` is then
     without links. `alone`: before links, `lent` what those add.
@@ -313,12 +313,14 @@ class Recall:
         if any(row not in records for row in ranked.rows):
             return None
         order = sorted(
-            zip(ranked.scores, ranked.times, ranked.rows, ranked.texts, strict=True),
-            key=lambda entry: (-entry[0], -entry[1], records[entry[2]].id),
+            (-score, -time, records[row].id, row, text)
+            for score, time, row, text in zip(
+                ranked.scores, ranked.times, ranked.rows, ranked.texts, strict=True
+            )
         )
-        excluded = set(request.match.exclude)
-        kept = [entry for entry in order if records[entry[2]].id not in excluded][: request.limit]
-        hits = tuple(Hit(records[row], score, text) for score, _, row, text in kept)
+        excluded = request.match.exclude
+        kept = [entry for entry in order if entry[2] not in excluded][: request.limit]
+        hits = tuple(Hit(records[row], -score, text) for score, _, _, row, text in kept)
         return self._explained(partition, request, view, hits) if request.explain else hits
 
     def _explained(

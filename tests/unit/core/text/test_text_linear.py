@@ -1,4 +1,4 @@
-"""No text makes the analyzer, or the cues, start over: four times the text, about four times the work."""
+"""No text makes reading start over: four times the text, about four times the work."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from omoide.core.arms import questions
+from omoide.core.entities import named_entities
 from omoide.core.text import Analyzer, cues
+from omoide.recipes.extractors import statements
 
 HOSTILE = {
     "one letter": "a",
@@ -78,3 +80,13 @@ def test_cues(unit: str) -> None:
 def test_questions(unit: str) -> None:
     assert_linear(questions.asks, unit)
     assert_linear(questions.mostly_asks, unit)
+
+
+@pytest.mark.parametrize("unit", ["a", "A", "A ", "a.", "_a", "@", '"', "Ab", "1-", "of ", " ", "A'"])
+def test_entities(unit: str) -> None:
+    assert_linear(named_entities, unit)
+
+
+@pytest.mark.parametrize("unit", ["a", ".", "i ", "we like ", "?\n", "。"])
+def test_statements(unit: str) -> None:
+    assert_linear(statements, unit)
