@@ -262,12 +262,20 @@ class Connection:
         self._finish_mirror()
         self._store.close()
         self._unbind()
+        self._release()
 
     async def aclose(self) -> None:
-        """`close`, the running loop's connections included."""
+        """`close`, the running loop's connections included; what takes time is waited for in a thread."""
+        import asyncio
+
         if self._astore is not None:
             await self._astore.close()
-        self.close()
+        try:
+            await asyncio.to_thread(self._finish_mirror)
+        finally:
+            self._store.close()
+            self._unbind()
+            await asyncio.to_thread(self._release)
 
     def _finish_mirror(self) -> None:
         """Write what waits. A projector that was stopped stays so, and goes with its mirror at the end."""
@@ -287,15 +295,17 @@ class Connection:
     def _unbind(self) -> None:
         if port.bound() is self:
             port.bind(None)
-        if self._server is not None:
-            self._server.release()
-            self._server = None
         database, self._database = self._database, None
         if database is not None:
             database.close()
-        if self._postgres is not None:
-            self._postgres.release()
-            self._postgres = None
+
+    def _release(self) -> None:
+        """Give up the servers that are ours; the last process to do so waits until they have ended."""
+        (server, self._server), (postgres, self._postgres) = (self._server, None), (self._postgres, None)
+        if server is not None:
+            server.release()
+        if postgres is not None:
+            postgres.release()
 
     def __enter__(self) -> Connection:
         return self
