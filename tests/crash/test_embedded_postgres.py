@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psycopg
@@ -126,6 +127,23 @@ def test_nobody_else_can_walk_in_and_the_log_says_nothing(tmp_path: Path) -> Non
                 connection.execute(statement, ("the secret",))
     assert "secret" not in own.log.read_text()
     own.release()
+
+
+def test_who_is_told_that_it_is_ready_can_connect(tmp_path: Path) -> None:
+    """Another process may ask between the start of a server and the making of its database."""
+    server = EmbeddedPostgres.acquire(tmp_path)
+    with psycopg.connect(server.url_of("postgres"), autocommit=True) as connection:
+        connection.execute('DROP DATABASE "omoide"')
+
+    def asked(_: int) -> str:
+        answer = server.ask()
+        with psycopg.connect(server.url) as connection:
+            connection.execute("SELECT 1")
+        return answer.name
+
+    with ThreadPoolExecutor(6) as many:
+        assert set(many.map(asked, range(6))) == {"READY"}
+    server.release()
 
 
 def test_connect_takes_one(tmp_path: Path, store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from omoide.errors import StoreError, StoreTimeoutError, StoreUnavailableError
+from omoide.errors import CapabilityError, StoreError, StoreTimeoutError, StoreUnavailableError
 from omoide.ops import port
+from omoide.stores.postgres import session
 from omoide.stores.postgres.session import Database, Script, Step
-from omoide.stores.postgres.translate import Clash
+from omoide.stores.postgres.translate import Clash, translating
 from omoide.testing import PostgresServer
 
 
@@ -203,6 +204,34 @@ def test_a_process_that_forks_leaves_its_connections_alone(database: Database) -
             os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     assert database.run(count) == 2
+
+
+async def test_a_server_that_is_too_old_is_left_again(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Database(f"{postgres_url}{'&' if '?' in postgres_url else '?'}application_name=too_old")
+    monkeypatch.setattr(session, "OLDEST_VERSION", 99)
+    with pytest.raises(CapabilityError) as first:
+        found.listening()
+    with pytest.raises(CapabilityError) as second:
+        await found.alistening()
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        left = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'too_old'"
+        for _ in range(200):  # a server takes note of an end in its own time
+            rows = other.execute(left).fetchall()
+            if rows == [(0,)]:
+                break
+            await asyncio.sleep(0.02)
+    assert rows == [(0,)]
+    assert first.traceback  # which would hold what is left open, so that nothing else can have closed it
+    assert second.traceback
+
+
+def test_an_error_that_is_not_the_clients_is_left_as_it_is() -> None:
+    with pytest.raises(ValueError, match="of somebody else"), translating():
+        raise ValueError("of somebody else")
+    with pytest.raises(StoreError, match=r"refused a statement \(ProgrammingError\)"), translating():
+        raise psycopg.ProgrammingError("with a value")
 
 
 def test_psycopg_is_new_enough() -> None:

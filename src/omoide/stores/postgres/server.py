@@ -22,14 +22,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from omoide import settings
 from omoide.errors import CapabilityError, StoreUnavailableError
-from omoide.stores.shared import START_SECONDS, Answer, SharedServer, private_folder
+from omoide.stores.shared import Answer, SharedServer, private_folder
+
+if TYPE_CHECKING:
+    from psycopg import Connection
 
 __all__ = ["EmbeddedPostgres", "postgres_programs"]
 
@@ -134,7 +137,8 @@ class EmbeddedPostgres(SharedServer):
         if not (self.data / "postmaster.pid").exists():
             return Answer.NOTHING
         try:
-            psycopg.connect(self.url_of("postgres"), connect_timeout=2).close()
+            with psycopg.connect(self.url_of("postgres"), connect_timeout=2, autocommit=True) as connection:
+                _make_database(connection)
         except psycopg.OperationalError as error:
             starting = "starting up" in str(error) or "not yet accepting" in str(error)
             return Answer.LOADING if starting else Answer.NOTHING
@@ -151,7 +155,6 @@ class EmbeddedPostgres(SharedServer):
         arguments = " ".join(f"-c {name}={_quoted(str(value))}" for name, value in options.items())
         self._run("pg_ctl", "start", "-s", "-w", "-t", "60", "-l", f"{where}/server.log", "-o", arguments,
                   folder=self.data, lock=lock)  # fmt: skip
-        self._make_database()
 
     def ask_to_end(self) -> None:
         self._run("pg_ctl", "stop", "-s", "-m", "fast", "-W", folder=self.data, check=False)
@@ -168,24 +171,6 @@ class EmbeddedPostgres(SharedServer):
                   folder=fresh, lock=lock)  # fmt: skip
         os.sync()
         fresh.rename(self.data)
-
-    def _make_database(self) -> None:
-        import psycopg
-
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                with psycopg.connect(self.url_of("postgres"), autocommit=True) as connection:
-                    known = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,))
-                    if known.fetchone() is None:
-                        connection.execute(f'CREATE DATABASE "{DATABASE}"')
-                return
-            except psycopg.OperationalError:
-                if time.monotonic() > deadline:
-                    raise StoreUnavailableError(
-                        f"{self.title} does not answer", hint=f"see {self.log}"
-                    ) from None
-                time.sleep(0.01)
 
     def _run(
         self, program: str, *arguments: str, folder: Path, lock: int | None = None, check: bool = True
@@ -208,6 +193,15 @@ class EmbeddedPostgres(SharedServer):
         )
         if check and done.returncode != 0:
             raise StoreUnavailableError(f"{self.title} refused to start", hint=f"see {self.log}")
+
+
+def _make_database(connection: Connection[Any]) -> None:
+    """The database `omoide`, unless it is there: a server is ready when whoever is told so can connect."""
+    from psycopg import errors
+
+    if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (DATABASE,)).fetchone() is None:
+        with contextlib.suppress(errors.DuplicateDatabase, errors.UniqueViolation):  # another asked as well
+            connection.execute(f'CREATE DATABASE "{DATABASE}"')
 
 
 _HAS_PROC = Path("/proc/self/cwd").exists()

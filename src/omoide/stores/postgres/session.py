@@ -31,7 +31,7 @@ from omoide.stores.postgres.pool import LoopPools, ThreadPool
 from omoide.stores.postgres.script import Rows, Script, Step
 from omoide.stores.postgres.translate import translated, translating
 
-__all__ = ["Database", "Rows", "Script", "Step", "current"]
+__all__ = ["Database", "Rows", "Script", "Step"]
 
 R = TypeVar("R")
 A = ParamSpec("A")
@@ -117,7 +117,7 @@ class Database:
             ) from None
         again = error.sqlstate in _LOST_RACE or (lost and attempt == 1)
         if not again or attempt == _MOST_TRIES:
-            raise (translated(error) or StoreError("PostgreSQL failed")) from None
+            raise translated(error) from None
 
     # ---- connections
 
@@ -125,15 +125,23 @@ class Database:
         """A connection of the caller's own, in autocommit and without a time limit; the caller closes it."""
         with translating():
             connection = psycopg.connect(self._url, autocommit=True, **self._options())
+        try:
             _check_version(connection.info.server_version)
-            return connection
+        except BaseException:
+            connection.close()
+            raise
+        return connection
 
     async def alistening(self) -> psycopg.AsyncConnection[Any]:
         """`listening`, async."""
         with translating():
             connection = await psycopg.AsyncConnection.connect(self._url, autocommit=True, **self._options())
+        try:
             _check_version(connection.info.server_version)
-            return connection
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
 
     @contextlib.contextmanager
     def _session(self) -> Iterator[BoundedConnection]:
@@ -217,17 +225,6 @@ class Database:
         self._closed = True
         self._threads.clear()
         self._loops.clear()
-
-
-def current() -> Database:
-    """The database of the connection in force.
-
-    Raises:
-        StoreUnavailableError: no PostgreSQL is configured.
-    """
-    connection: Any = port.current()
-    found: Database = connection.database
-    return found
 
 
 class _Progress:

@@ -6,7 +6,6 @@ contexts of a server quote values.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -49,13 +48,13 @@ class Clash(StoreError):
         self.constraint = constraint
 
 
-def translated(error: BaseException) -> StoreError | ModelError | None:
-    """omoide's error for one of the client's; None for what is none of them."""
+def translated(error: psycopg.Error) -> StoreError | ModelError:
+    """omoide's error for one of the client's."""
     if isinstance(error, _TIMEOUT):
         return StoreTimeoutError(f"PostgreSQL gave no answer in time ({type(error).__name__})")
     if isinstance(error, errors.UniqueViolation | errors.ExclusionViolation):
         return Clash(error.diag.constraint_name or "")
-    state = getattr(error, "sqlstate", None) or ""
+    state = error.sqlstate or ""
     if isinstance(error, _SCHEMA):
         return ModelError(f"a table is not what omoide made ({state})", hint="omoide doctor")
     if isinstance(error, errors.FeatureNotSupported | errors.UndefinedFile):
@@ -69,9 +68,7 @@ def translated(error: BaseException) -> StoreError | ModelError | None:
         return StoreUnavailableError(f"PostgreSQL does not answer{f' ({state})' if state else ''}", hint=HINT)
     if isinstance(error, psycopg.InterfaceError):
         return StoreUnavailableError("the connection to PostgreSQL is closed", hint=HINT)
-    if isinstance(error, psycopg.Error):
-        return StoreError(f"PostgreSQL refused a statement ({type(error).__name__} {state})".rstrip())
-    return None
+    return StoreError(f"PostgreSQL refused a statement ({type(error).__name__} {state}".rstrip() + ")")
 
 
 @contextmanager
@@ -79,10 +76,5 @@ def translating() -> Iterator[None]:
     """Raise omoide's errors instead of the client's, without their texts."""
     try:
         yield
-    except asyncio.CancelledError:
-        raise
-    except Exception as error:
-        other = translated(error)
-        if other is None:
-            raise
-        raise other from None
+    except psycopg.Error as error:
+        raise translated(error) from None
