@@ -8,7 +8,6 @@ Nothing of PostgreSQL is imported before the first request about a mirrored mode
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -60,14 +59,12 @@ class MirroredStore:
 
     def _answer(self, step: Any, database: Database) -> Any:
         from omoide.stores.postgres import tables
-        from omoide.stores.postgres.mirror import Pause, Prepare, Transaction, Within
+        from omoide.stores.postgres.mirror import Prepare, Transaction, Within
 
         if isinstance(step, Transaction):
             return database.run(step.script, *step.args)
         if isinstance(step, Prepare):
             return tables.prepare(database, step.spec)
-        if isinstance(step, Pause):
-            return time.sleep(step.seconds)
         if isinstance(step, Within):
             with port.deadline(step.seconds):
                 return self.store.execute(step.request)
@@ -94,16 +91,12 @@ class AsyncMirroredStore:
 
     async def _answer(self, step: Any, database: Database) -> Any:
         from omoide.stores.postgres import tables
-        from omoide.stores.postgres.mirror import Pause, Prepare, Transaction, Within
+        from omoide.stores.postgres.mirror import Prepare, Transaction, Within
 
         if isinstance(step, Transaction):
             return await database.arun(step.script, *step.args)
         if isinstance(step, Prepare):
             return await tables.aprepare(database, step.spec)
-        if isinstance(step, Pause):
-            import asyncio
-
-            return await asyncio.sleep(step.seconds)
         if isinstance(step, Within):
             with port.deadline(step.seconds):
                 return await self.store.execute(step.request)

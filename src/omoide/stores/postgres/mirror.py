@@ -41,7 +41,7 @@ from omoide.stores.postgres.session import Script, Step
 from omoide.stores.postgres.tables import Table, partition_name
 from omoide.types import Seconds
 
-__all__ = ["Mirror", "MirrorPlan", "Pause", "Prepare", "Transaction", "Within"]
+__all__ = ["Mirror", "MirrorPlan", "Prepare", "Transaction", "Within"]
 
 R = TypeVar("R")
 CHANNEL = "omoide_outbox"
@@ -84,14 +84,7 @@ class Prepare:
     spec: ModelSpec
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Wait so many seconds."""
-
-    seconds: float
-
-
-MirrorPlan: TypeAlias = Generator["Transaction | Prepare | Pause | Within | Request[Any]", Any, R]
+MirrorPlan: TypeAlias = Generator["Transaction | Prepare | Within | Request[Any]", Any, R]
 
 
 class Mirror:

@@ -18,7 +18,7 @@ from omoide.errors import CorruptRecordError
 from omoide.model import registry
 from omoide.model.instance import Instance
 from omoide.model.schema import Scope
-from omoide.ops.request import Applied, Apply, Changes
+from omoide.ops.request import Applied, Apply, Changes, Pause
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.ledger import edges_of
 from omoide.stores.postgres.rows import row_columns, row_state
@@ -90,8 +90,6 @@ def drain(mirror: Mirror, scope: Scope, *, until: int | None = None) -> MirrorPl
 
 def _shown_by_another(mirror: Mirror, scope: Scope, at: tuple[str, str], goal: int) -> MirrorPlan[bool]:
     """Wait until another call of this process has shown a commit; False when it did not."""
-    from omoide.stores.postgres.mirror import Pause
-
     for _ in range(MOST_PAUSES):
         if at not in mirror.draining:
             break

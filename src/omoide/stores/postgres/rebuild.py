@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from omoide.errors import OmoideError, StoreError
 from omoide.model.schema import Scope
-from omoide.ops.request import Adopt, Apply, BeginRestore, Changes, LoadRows, RowState
+from omoide.ops.request import Adopt, Apply, BeginRestore, Changes, LoadRows, Pause, RowState
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.ledger import edges_of
 from omoide.stores.postgres.outbox import drain, pending
@@ -95,7 +95,7 @@ def _claimed(at: tuple[str, str], token: str) -> MirrorPlan[Start]:
 
     Another rebuild that is under way is waited for: it may have begun too early to show what is asked.
     """
-    from omoide.stores.postgres.mirror import Pause, Transaction
+    from omoide.stores.postgres.mirror import Transaction
 
     for _ in range(round(WAIT_SECONDS / PAUSE_SECONDS)):
         if (yield Transaction(_claim, (at, token))):

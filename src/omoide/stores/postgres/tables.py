@@ -13,7 +13,6 @@ A new field is a new column. A field that became another type is a ModelError: r
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -133,10 +132,6 @@ def values_of(table: Table, columns: Sequence[Any], extra: bytes | None) -> dict
 
 
 # ---- making it
-
-
-_ready: dict[tuple[str, str, tuple[Any, ...]], Table] = {}
-_guard = threading.Lock()
 
 
 def table_of(spec: ModelSpec) -> Table:

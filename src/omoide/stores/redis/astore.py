@@ -12,8 +12,7 @@ from omoide.ops.request import Request
 from omoide.stores import embedding
 from omoide.stores.redis.awire import AsyncWire
 from omoide.stores.redis.listing import list_keys
-from omoide.stores.redis.persisted import persistence, rewriting
-from omoide.stores.redis.store import Binding, server_status
+from omoide.stores.redis.store import OF_EACH_PRIMARY, Binding
 from omoide.stores.redis.translate import reply_error
 
 R = TypeVar("R")
@@ -35,15 +34,10 @@ class AsyncRedisStore:
             keys = await self._list(self.binding.patterns(request.model))
             described: Any = await self._drive(self.binding.describe(keys, request.model))
             return described  # type: ignore[no-any-return]
-        if isinstance(request, ask.ServerStatus):
-            infos = await self.wire.each_primary((b"INFO",), timeout=port.remaining())
-            return server_status(infos, self.wire, self.binding)  # type: ignore[return-value]
-        if isinstance(request, ask.Persistence):
-            infos = await self.wire.each_primary((b"INFO",), timeout=port.remaining())
-            return persistence(infos)  # type: ignore[return-value]
-        if isinstance(request, ask.RewriteLog):
-            told = await self.wire.each_primary((b"BGREWRITEAOF",), timeout=port.remaining())
-            return rewriting(told)  # type: ignore[return-value]
+        if type(request) in OF_EACH_PRIMARY:
+            command, read = OF_EACH_PRIMARY[type(request)]
+            told = await self.wire.each_primary((command,), timeout=port.remaining())
+            return read(told, self.wire, self.binding)  # type: ignore[no-any-return]
         if isinstance(request, ask.Pause):
             return await asyncio.sleep(request.seconds)  # type: ignore[func-returns-value, return-value]
         return await self._drive(self.binding.handle(request))

@@ -9,7 +9,7 @@ The binding and its cache are shared with the async face, `astore`.
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, TypeVar
 
 from omoide.errors import QueryError
@@ -117,6 +117,14 @@ class Binding:
         return self.upkeep.describe(list(heads))
 
 
+OF_EACH_PRIMARY: dict[type, tuple[bytes, Callable[[list[Any], Any, Binding], Any]]] = {
+    ask.ServerStatus: (b"INFO", lambda infos, wire, binding: server_status(infos, wire, binding)),
+    ask.Persistence: (b"INFO", lambda infos, *_: persistence(infos)),
+    ask.RewriteLog: (b"BGREWRITEAOF", lambda told, *_: rewriting(told)),
+}
+"""What every primary is asked for a request about the whole store, and who reads the answers."""
+
+
 class RedisStore:
     """The blocking face. Safe for threads."""
 
@@ -133,15 +141,10 @@ class RedisStore:
             keys = self._list(self.binding.patterns(request.model))
             described: Any = self._drive(self.binding.describe(keys, request.model))
             return described  # type: ignore[no-any-return]
-        if isinstance(request, ask.ServerStatus):
-            infos = self.wire.each_primary((b"INFO",), timeout=port.remaining())
-            return server_status(infos, self.wire, self.binding)  # type: ignore[return-value]
-        if isinstance(request, ask.Persistence):
-            infos = self.wire.each_primary((b"INFO",), timeout=port.remaining())
-            return persistence(infos)  # type: ignore[return-value]
-        if isinstance(request, ask.RewriteLog):
-            told = self.wire.each_primary((b"BGREWRITEAOF",), timeout=port.remaining())
-            return rewriting(told)  # type: ignore[return-value]
+        if type(request) in OF_EACH_PRIMARY:
+            command, read = OF_EACH_PRIMARY[type(request)]
+            told = self.wire.each_primary((command,), timeout=port.remaining())
+            return read(told, self.wire, self.binding)  # type: ignore[no-any-return]
         if isinstance(request, ask.Pause):
             return time.sleep(request.seconds)  # type: ignore[func-returns-value, return-value]
         return self._drive(self.binding.handle(request))
