@@ -11,6 +11,7 @@ import os
 import random
 import sys
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from omoide import (
     BM25Field,
     ConfidenceField,
     CoOccurrenceField,
+    DatetimeField,
     DecayingSortedField,
     KeyField,
     Model,
     PostgresMirror,
     StringField,
+    ValidityField,
 )
 from omoide.connection import Connection
 from omoide.errors import StoreError
@@ -33,6 +36,8 @@ from omoide.ops import request as ask
 
 WORDS = ("tea", "deploy", "Tuesday", "Ottawa", "blue", "green", "rollback", "invoice", "garden", "piano")
 NAMES = ("Mia Berg", "Ada Stone")
+TOPICS = (None, "home", "work")
+START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Sworn(Model):
@@ -43,9 +48,12 @@ class Sworn(Model):
     content = StringField(default="")
     key = StringField(null=True)
     token = StringField(default="")
+    topic = StringField(null=True)
+    valid_from = DatetimeField(null=True)
     relevance = DecayingSortedField()
     confidence = ConfidenceField()
     links = CoOccurrenceField()
+    validity = ValidityField(key="topic")
     text = BM25Field(source="content")
 
     class Meta:
@@ -76,9 +84,11 @@ def work(url: str, postgres: str, log: int, seed: int) -> None:
             try:
                 if kind in ("save", "edit"):
                     words = [*source.choices(WORDS, k=8), *source.sample(NAMES, source.randrange(2))]
+                    start = START + timedelta(days=source.randrange(1_000))
                     Sworn(
-                        sworn_id=name, agent_id="a", content=" ".join(words), key=f"key {name}", token=token
-                    ).save(operation_id=token)
+                        sworn_id=name, agent_id="a", content=" ".join(words), key=f"key {name}", token=token,
+                        topic=source.choice(TOPICS), valid_from=start,
+                    ).save(operation_id=token)  # fmt: skip
                 elif kind == "outcome":
                     store.execute(ask.Observe(SCOPE, (ask.Evidence(name, 1.0, 0.0, touch=True),)))
                 elif kind == "delete":

@@ -149,7 +149,7 @@ def assert_nothing_lost(connection: Connection, log: Path) -> None:
             assert token in known[name].tokens, name
             if record is not None:
                 assert record.corroborations in known[name].outcomes, name
-    total = connection.store.execute(ask.Count(SCOPE))
+    total = connection.store.execute(ask.Count(SCOPE, ask.Match(history=True)))
     assert total == sum(
         record is not None for record in connection.store.execute(ask.Get(SCOPE, tuple(names)))
     )

@@ -21,7 +21,7 @@ from omoide.ops.request import Adopt, Apply, BeginRestore, Changes, LoadRows, Pa
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.ledger import edges_of
 from omoide.stores.postgres.outbox import drain, pending
-from omoide.stores.postgres.renew import renewed
+from omoide.stores.postgres.renew import renew
 from omoide.stores.postgres.rows import row_columns, row_state
 from omoide.stores.postgres.session import Script, Step
 from omoide.stores.postgres.tables import Table, partition_name
@@ -78,7 +78,9 @@ def rebuild(mirror: Mirror, scope: Scope, progress: Progress | None = None) -> M
     if not start.seq:
         return None
     try:
-        yield from renewed(table, scope, partition)
+        while scope.spec.validity is not None:
+            if not (yield Transaction(_renewed, (table, scope, partition, at, token))):
+                break
         yield BeginRestore(scope, token)
         yield from _load(table, scope, partition, at, token, start, progress)
         live = yield from _catch_up(table, scope, partition, at, token, start.seq)
@@ -198,6 +200,12 @@ def _renew(at: tuple[str, str], token: str) -> Script[None]:
     )
     if not rows:
         raise StoreError("this rebuild was given up or taken over", hint="start it again")
+
+
+def _renewed(table: Table, scope: Scope, partition: str, at: tuple[str, str], token: str) -> Script[bool]:
+    """Bring rows of an older class up to date; whether there may be more of them."""
+    yield from _renew(at, token)
+    return (yield from renew(table, scope, partition))
 
 
 def _release(at: tuple[str, str], token: str) -> Script[None]:

@@ -8,7 +8,7 @@ at a reindex of records without a mirror, starts and sealed ends stay what they 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omoide.model.schema import Scope
 from omoide.stores.postgres.columns import escaped
@@ -18,10 +18,7 @@ from omoide.stores.postgres.script import Script, Step
 from omoide.stores.postgres.tables import Table
 from omoide.stores.postgres.versions import place_of, unkeyed
 
-if TYPE_CHECKING:
-    from omoide.stores.postgres.mirror import MirrorPlan
-
-__all__ = ["renewed"]
+__all__ = ["renew"]
 
 PAGE = 256
 _ENDS = """
@@ -39,17 +36,11 @@ WHERE _partition = %s AND {id} = %s
 """
 
 
-def renewed(table: Table, scope: Scope, partition: str) -> MirrorPlan[None]:
-    """Bring all rows of a partition up to date, a page a transaction; nothing without validity."""
-    from omoide.stores.postgres.mirror import Transaction
+def renew(table: Table, scope: Scope, partition: str) -> Script[bool]:
+    """Bring the next rows of an older class up to date, with every chain they are in or were.
 
-    while scope.spec.validity is not None:
-        if (yield Transaction(_renew, (table, scope, partition))) < PAGE:
-            return
-
-
-def _renew(table: Table, scope: Scope, partition: str) -> Script[int]:
-    """The next rows of an older class, and every chain they are in or were; how many rows there were."""
+    False when that was the last of them. Holds the partition: 256 rows.
+    """
     ledger = Ledger(table, scope, partition)
     yield from ledger.begin()
     rows = yield Step(
@@ -61,12 +52,13 @@ def _renew(table: Table, scope: Scope, partition: str) -> Script[int]:
         (partition, scope.spec.fingerprint, PAGE),
     )
     if not rows:
-        return 0
+        return False
     found = [_renewal(table, scope, row, ledger.now_ms) for row in rows]
     yield Step(table.statement(_RENEW), many=[(*values, partition, id) for id, values, _ in found])
     chains = [chain for _, _, both in found for chain in both if chain is not None]
-    yield Step(table.statement(_ENDS), (partition, sorted(set(chains)), partition))
-    return len(rows)
+    if chains:
+        yield Step(table.statement(_ENDS), (partition, sorted(set(chains)), partition))
+    return len(rows) == PAGE
 
 
 def _renewal(
