@@ -51,7 +51,7 @@ ON CONFLICT (model, partition) DO UPDATE SET seq = held.seq
 RETURNING seq, begun, records, next_row, EXISTS (
     SELECT FROM omoide_rebuilds AS one
     WHERE one.model = held.model AND one.partition = held.partition AND one.until > now()
-), (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+), floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
 """
 _FINISH = """
 WITH counted AS (
