@@ -300,6 +300,22 @@ def test_a_record_that_is_written_anew_while_it_is_rebuilt_is_loaded_once(
     assert Ledgered.count(agent_id="ada") == 12
 
 
+def test_a_long_transaction_is_told_in_parts(mirrored: Connection, valkey_server: ValkeyServer) -> None:
+    """Each has a number of its own, shown at once or by a projector."""
+    words = " ".join(f"word{number}" for number in range(200))
+    note("first").save()
+    before = mirrored.store.execute(ask.Applied(scope()))
+    assert before is not None
+    Ledgered.save_many([note(f"{words} {number}") for number in range(5)])
+    assert mirrored.store.execute(ask.Applied(scope())) == before + 5
+    valkey_server.kill9()
+    Ledgered.save_many([note(f"{words} more {number}") for number in range(4)])
+    valkey_server.start()
+    assert caught_up(mirrored)
+    assert mirrored.store.execute(ask.Applied(scope())) == before + 5 + 4
+    assert Ledgered.count(agent_id="ada") == 10
+
+
 def test_several_projectors_at_once_agree(mirrored: Connection, valkey_server: ValkeyServer) -> None:
     ours = [note(f"fact {number}") for number in range(30)]
     for one in ours:

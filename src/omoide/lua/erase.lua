@@ -1,6 +1,6 @@
 -- erase: take records out with all their traces
 -- KEYS: head
--- ARGV: ids (MessagePack list), at most 16
+-- ARGV: ids (MessagePack list), at most 4
 -- Returns: gen, v, next, n, sdl, log end, 1 per id that was there or else 0,
 --   {row, terms} of each erased record, {row, interval} of each version whose end changed | nothing for no partition
 -- Cost: O(distinct terms of the records)

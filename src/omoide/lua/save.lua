@@ -38,7 +38,7 @@ end
 -- Surplus beyond the cap goes: what is not valid any more, over longest first, then the lowest in the decay order; never
 -- the row just written.
 local function evict(H, S, G, row, erased, now)
-  local surplus, evicted, budget = plan.cap > 0 and math.min(16, H.n - plan.cap) or 0, 0, 2048
+  local surplus, evicted, budget = plan.cap > 0 and math.min(16, H.n - plan.cap) or 0, 0, MOST_TERMS
   if surplus <= 0 then return 0 end
   local function take(rows)
     for i = 1, #rows do

@@ -1,5 +1,6 @@
 -- erase: the one routine that takes a record out, with all its traces
 -- Include: journal partition footprint postings graph versions vectors
+local MOST_TERMS = 256 -- of records that a write takes out by the way: what is over then stays for the next one
 
 local function footprint_of(Q, row) return parse_footprint(call('HGET', Q.f, row)) end
 
@@ -68,7 +69,7 @@ end
 
 -- Up to `limit` records that are due; a long record counts for many, so that one write stays short.
 local function erase_due(Q, H, S, G, now, limit, gone)
-  local due, budget = call('ZRANGEBYSCORE', Q.e, '-inf', now, 'LIMIT', 0, limit), 2048
+  local due, budget = call('ZRANGEBYSCORE', Q.e, '-inf', now, 'LIMIT', 0, limit), MOST_TERMS
   for i = 1, #due do
     if budget <= 0 then break end
     budget = budget - erase_both(Q, H, S, G, due[i], gone, true)

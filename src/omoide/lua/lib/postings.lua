@@ -30,19 +30,23 @@ local function append_postings(Q, row, terms, codes)
   hset_many(Q.t, terms, values, tails)
 end
 
--- Byte position of the posting of a row in `data`, from `start`. The first two bytes of a posting
--- are the row's upper 16 bits, so a plain substring search finds its neighbourhood.
+-- Byte position of the posting of a row in `data`, from `start`: bisection, past nulls
 local function find_posting(data, start, row)
-  local low = row * 1024
-  local prefix = string.sub(pack('>I4', low), 1, 2)
-  local at = string.find(data, prefix, start, true)
-  while at do
-    if (at - start) % 4 == 0 then
-      local x = unpack_bytes('>I4', data, at)
-      if x >= low and x < low + 1024 then return at end
-      at = string.find(data, prefix, at + 4, true)
+  local low, high = 0, (#data - start + 1) / 4 - 1
+  while low <= high do
+    local middle = math.floor((low + high) / 2)
+    local place, x = middle, unpack_bytes('>I4', data, start + 4 * middle)
+    while x == 0 and place < high do
+      place = place + 1
+      x = unpack_bytes('>I4', data, start + 4 * place)
+    end
+    local found = (x - x % 1024) / 1024
+    if x == 0 or found > row then
+      high = middle - 1
+    elseif found < row then
+      low = place + 1
     else
-      at = string.find(data, prefix, at + 1, true)
+      return start + 4 * place
     end
   end
 end

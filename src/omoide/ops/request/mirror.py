@@ -67,7 +67,8 @@ class Apply(Request[int]):
     """Set what commits `first`..`last` of a partition made of it, if that is what comes next.
 
     The reply is the number applied now; -1: the partition is not there, and this is not its beginning
-    (`begins`). With a `token` it goes to the rebuild of that name, in any case.
+    (`begins`). With a `token` it goes to the rebuild of that name, in any case. `more`: what the commits
+    after `last` made, one each; the store takes one after the other.
     """
 
     scope: Scope
@@ -76,6 +77,7 @@ class Apply(Request[int]):
     changes: Changes
     begins: bool = False
     token: str | None = None
+    more: tuple[Changes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from omoide.core.confidence import Beta, update
 from omoide.model.schema import Scope
 from omoide.ops.request import Changes, Evidence, Kept, Observe, ObserveReply, Put, PutReply, RowState
 from omoide.stores.postgres.columns import escaped, unescaped
+from omoide.stores.postgres.parts import parts_of
 from omoide.stores.postgres.rows import (
     KNOWN,
     Entries,
@@ -53,26 +54,31 @@ RETURNING seq, begun, records, next_row, EXISTS (
     WHERE one.model = held.model AND one.partition = held.partition AND one.until > now()
 ), floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
 """
-_FINISH = """
+_ENTRY = """
+INSERT INTO omoide_outbox (model, partition, seq, op, begins, ids, linked, counters)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+"""
+_FINISH = f"""
 WITH counted AS (
     UPDATE omoide_partitions SET seq = %s, begun = true, records = %s, next_row = %s
     WHERE model = %s AND partition = %s
 ), gone AS (
     DELETE FROM omoide_outbox WHERE model = %s AND partition = %s AND seq <= %s
 )
-INSERT INTO omoide_outbox (model, partition, seq, op, begins, ids, linked, counters)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
-"""
+{_ENTRY}"""
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a transaction did: replies in order, and what the store has to be told (None: nothing changed)."""
+    """What a transaction did: replies in order, and what the store has to be told (nothing: nothing changed).
+
+    `changes` have a sequence number each, `seq` the last one. `begins`: the first begins the partition.
+    """
 
     replies: tuple[Any, ...]
     seq: int = 0
     begins: bool = False
-    changes: Changes | None = None
+    changes: tuple[Changes, ...] = ()
 
 
 class Ledger:
@@ -104,26 +110,33 @@ class Ledger:
         if not (self._rows or self._states or spans or self._erased or self._counters or self._linked):
             return Committed(tuple(replies))
         edges = yield from self._edges_to_tell()
-        seq = self._seq + 1
-        ids = [escaped(id) for id in dict.fromkeys((*self._rows, *self._states, *spans, *self._erased))]
+        changes = parts_of(
+            Changes(
+                rows=tuple(self._rows.values()),
+                states=tuple(self._states.values()),
+                spans=tuple(spans.items()),
+                erased=tuple(self._erased),
+                edges=edges,
+                counters=tuple(self._counters.items()),
+            )
+        )
+        entries = [
+            (*self.at, self._seq + number, self._op, not self._begun and number == 1, _ids_of(part))
+            for number, part in enumerate(changes, 1)
+        ]
+        seq = self._seq + len(changes)
         linked = [escaped(id) for id in sorted(self._linked)]
         counters = [escaped(name) for name in self._counters]
         shown = 0 if self._kept else self._shown
+        for entry in entries[:-1]:
+            yield Step(_ENTRY, (*entry, [], []))
         yield Step(
             _FINISH,
             (
                 *(seq, self._records, self._next_row, *self.at),
                 *(*self.at, shown),
-                *(*self.at, seq, self._op, not self._begun, ids, linked, counters),
+                *(*entries[-1], linked, counters),
             ),
-        )
-        changes = Changes(
-            rows=tuple(self._rows.values()),
-            states=tuple(self._states.values()),
-            spans=tuple(spans.items()),
-            erased=tuple(self._erased),
-            edges=edges,
-            counters=tuple(self._counters.items()),
         )
         return Committed(tuple(replies), seq, not self._begun, changes)
 
@@ -293,7 +306,7 @@ class Ledger:
             "INSERT INTO omoide_outbox (model, partition, seq, op) VALUES (%s, %s, %s, 'drop')",
             (*self.at, seq),
         )
-        return Committed((int(rows[0][0]),), seq, changes=Changes(drops=True))
+        return Committed((int(rows[0][0]),), seq, changes=(Changes(drops=True),))
 
     # ---- parts
 
@@ -661,6 +674,14 @@ def graph_of(at: tuple[str, str], ids: Sequence[str]) -> Script[Graph]:
 
 _THIS = " WHERE _partition = %s AND {id} = %s"
 _OVER = "AND _valid_to <= %s ORDER BY _valid_to, _row"
+
+
+def _ids_of(changes: Changes) -> list[str]:
+    """The records that an outbox entry names."""
+    written = [row.id for row in (*changes.rows, *changes.states)]
+    return [escaped(id) for id in dict.fromkeys([*written, *dict(changes.spans), *changes.erased])]
+
+
 _NO_ENTRIES = Entries((), 0, 0, b"")
 
 

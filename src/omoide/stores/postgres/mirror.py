@@ -147,7 +147,7 @@ class Mirror:
         partition = partition_name(scope, self.namespace)
         shown = self._shown.get((scope.spec.name, partition), 0)
         committed: Committed = yield Transaction(_decide, (table, scope, partition, shown, writes, turn_ids))
-        if committed.changes is None:
+        if not committed.changes:
             return committed.replies
         mirrored = yield from self._show(scope, partition, committed)
         if mirrored:
@@ -159,14 +159,13 @@ class Mirror:
 
     def _show(self, scope: Scope, partition: str, committed: Committed) -> MirrorPlan[bool]:
         """Tell the store what was committed; False when it is left to a projector."""
-        assert committed.changes is not None
-        apply = Apply(scope, committed.seq, committed.seq, committed.changes, committed.begins)
+        first, (changes, *more) = committed.seq - len(committed.changes) + 1, committed.changes
         asked = time.monotonic()
         try:
             if self.is_away:
                 raise StoreUnavailableError("the store was away a moment ago")
-            applied: int = yield apply
-            if applied < committed.seq and applied >= 0:
+            applied: int = yield Apply(scope, first, first, changes, committed.begins, more=tuple(more))
+            if 0 <= applied < committed.seq:
                 applied = yield from drain(self, scope, until=committed.seq)
         except (StoreError, ModelError) as error:
             applied = -1

@@ -21,6 +21,7 @@ from omoide.model.schema import Scope
 from omoide.ops.request import Applied, Apply, Changes, Pause
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.ledger import edges_of
+from omoide.stores.postgres.parts import WORK, work_of
 from omoide.stores.postgres.rows import row_columns, row_state
 from omoide.stores.postgres.session import Script, Step
 from omoide.stores.postgres.tables import Table, partition_name
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["LOST", "Pending", "changes_of", "drain", "pending", "scope_named", "waiting"]
 
 ENTRIES = 64
-RECORDS = 64
+RECORDS = 16
 MOST_LOOKS = 3
 PAUSE_SECONDS = 0.005
 MOST_PAUSES = 200
@@ -141,15 +142,19 @@ def pending(table: Table, scope: Scope, partition: str, after: int) -> Script[Pe
     if not rows:
         return None
     taken = _together(rows[:ENTRIES])
-    first, last = taken[0], taken[-1]
-    left = len(taken) < len(rows)
+    first = taken[0]
     if first[1] == "drop":
-        return Pending(first[0], first[0], False, Changes(drops=True), left)
-    ids = list(dict.fromkeys(unescaped(id) for row in taken for id in row[3]))
-    linked = list(dict.fromkeys(unescaped(id) for row in taken for id in row[4]))
-    counters = list(dict.fromkeys(unescaped(name) for row in taken for name in row[5]))
-    changes = yield from changes_of(table, scope, partition, ids, linked, counters)
-    return Pending(first[0], last[0], first[2], changes, left)
+        return Pending(first[0], first[0], False, Changes(drops=True), len(rows) > 1)
+    while True:
+        ids, linked, counters = (
+            list(dict.fromkeys(unescaped(name) for row in taken for name in row[column]))
+            for column in (3, 4, 5)
+        )
+        changes = yield from changes_of(table, scope, partition, ids, linked, counters)
+        work = work_of(changes)
+        if work <= WORK or len(taken) == 1:
+            return Pending(first[0], taken[-1][0], first[2], changes, len(taken) < len(rows))
+        taken = taken[: max(1, len(taken) * WORK // work)]
 
 
 def _together(rows: Sequence[Any]) -> list[Any]:

@@ -22,12 +22,15 @@ from omoide.stores.redis.calls import Call
 from omoide.stores.redis.codec import STATISTICS, footprint_list, pack_plan
 from omoide.stores.redis.versions import closed, version_member
 
-__all__ = ["BYTES", "RECORDS", "TERMS", "Packing"]
+__all__ = ["BYTES", "POSTINGS", "RECORDS", "TERMS", "Packing"]
 
 RECORDS = 128
-TERMS = 1_024
 BYTES = 262_144
-"""Most records, terms, and bytes of values, in one command; one record or term at least."""
+"""Most records in one command, and bytes of them; one record at least."""
+
+TERMS = 256
+POSTINGS = 16_384
+"""Most terms in one command, and bytes of their postings; one term at least."""
 
 OPERATION = 10
 """Bytes of an operation in a footprint: its digest, and how many records it evicted."""
@@ -61,11 +64,12 @@ class Packing:
 
     def calls(self, first: int, rows: Sequence[RowState]) -> Iterator[Call]:
         """Those that add `rows`, the first of them as row `first`, in their order."""
-        for part in _in_parts(rows, [_size(row) for row in rows], RECORDS):
+        for part in _in_parts(rows, [_size(row) for row in rows], RECORDS, BYTES):
             yield self._load(first, part)
             first += len(part)
         for name, held in (("terms", self._terms), ("entities", self._entities)):
-            for pairs in _in_parts(list(held.items()), list(map(len, held.values())), TERMS):
+            sizes = [len(data) for data in held.values()]
+            for pairs in _in_parts(list(held.items()), sizes, TERMS, POSTINGS):
                 lists: dict[str, Any] = {"terms": (), "entities": (), name: _sizes(dict(pairs))}
                 yield self._call("index", lists, b"".join([data for _, data in pairs]))
 
@@ -146,11 +150,11 @@ class Packing:
         return Call(verb, self.head, (pack_plan(told), *data), safe=True)
 
 
-def _in_parts(things: Sequence[Any], sizes: Sequence[int], most: int) -> Iterator[Sequence[Any]]:
-    """Things in their order, in parts of at most so many and `BYTES`; one at least."""
+def _in_parts(things: Sequence[Any], sizes: Sequence[int], most: int, limit: int) -> Iterator[Sequence[Any]]:
+    """Things in their order, in parts of at most `most` and of `limit` bytes; one at least."""
     start = total = 0
     for place, size in enumerate(sizes):
-        if place > start and (place - start == most or total + size > BYTES):
+        if place > start and (place - start == most or total + size > limit):
             yield things[start:place]
             start, total = place, 0
         total += size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from omoide.errors import CorruptRecordError, StoreError
@@ -11,6 +13,7 @@ from omoide.ops.request import (
     Applied,
     Apply,
     BeginRestore,
+    Changes,
     LoadRows,
     RowState,
     Span,
@@ -35,16 +38,24 @@ class Mirrored:
         self.cache = cache
 
     def apply(self, request: Apply) -> Handler[int]:
-        """Cost: one round trip, O(distinct terms of the records)."""
-        spec, changes = request.scope.spec, request.changes
+        """Cost: one round trip, O(distinct terms of the records), a command for each of `more`."""
+        calls = [self._apply(request, request.first, request.last, request.changes)]
+        calls += [
+            self._apply(replace(request, begins=False), seq, seq, changes)
+            for seq, changes in enumerate(request.more, request.last + 1)
+        ]
+        return int((yield from _answers(calls))[-1])
+
+    def _apply(self, request: Apply, first: int, last: int, changes: Changes) -> Call:
+        spec = request.scope.spec
         plan = {
             **shape(spec),
             "rate": rate(spec),
             "interval": _has_intervals(spec),
             "validity": spec.validity is not None,
             "vectors": kind(spec),
-            "first": request.first,
-            "last": request.last,
+            "first": first,
+            "last": last,
             "begins": request.begins,
             "drops": changes.drops,
             "token": request.token or False,
@@ -55,10 +66,8 @@ class Mirrored:
             "edges": [[id, *(part for edge in edges for part in edge)] for id, edges in changes.edges],
             "counters": [[name, str(value)] for name, value in changes.counters],
         }
-        head = self.keys.head(request.scope)
         arguments = [part for row in changes.rows for part in _parts(row)]
-        args: tuple[Argument, ...] = (pack_plan(plan), *arguments)
-        return int((yield from answer(Call("apply", head, args, safe=True))))
+        return Call("apply", self.keys.head(request.scope), (pack_plan(plan), *arguments), safe=True)
 
     def applied(self, request: Applied) -> Handler[int | None]:
         """Cost: one round trip, O(1)."""
@@ -100,11 +109,7 @@ class Mirrored:
         spec, head = request.scope.spec, self.keys.head(request.scope)
         packing = Packing(head, request.token, request.step, kind(spec), _has_intervals(spec))
         calls = list(packing.calls(request.first, request.rows))
-        replies = yield from send(calls)
-        for call, reply in zip(calls, replies, strict=True):
-            error = failure(reply, call)
-            if error is not None:
-                raise error
+        for reply in (yield from _answers(calls)):
             if reply == -1:
                 raise StoreError("this rebuild was given up or taken over", hint="start it again")
         return packing.step
@@ -127,6 +132,16 @@ class Mirrored:
 def _has_intervals(spec: ModelSpec) -> bool:
     """Whether rows of a model have an interval beside their attributes."""
     return spec.ttl is not None or spec.validity is not None
+
+
+def _answers(calls: Sequence[Call]) -> Handler[list[Any]]:
+    """The reply of each call; raises the first error among them."""
+    replies = yield from send(calls)
+    for call, reply in zip(calls, replies, strict=True):
+        error = failure(reply, call)
+        if error is not None:
+            raise error
+    return replies
 
 
 def _parts(row: RowState) -> tuple[Argument, ...]:

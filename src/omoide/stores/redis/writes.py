@@ -24,7 +24,7 @@ from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import digest, encode_put, pack_plan, prior, rate, read_interval, statistics
 from omoide.stores.redis.keys import Keys
 
-ERASE_AT_ONCE = 16
+ERASE_AT_ONCE = 4
 PIPELINE = 256
 
 
