@@ -63,7 +63,7 @@ class ConflictError(OmoideError):
     """A lost race or a clash with a unique record; nothing changed.
 
     Attributes: `reason` (`version`, `duplicate`, `exists`, `deleted`; of a version to supersede `missing`,
-    `closed`, `other_key`), `duplicate_of` (id or None).
+    `closed`, `other_key`; of a thread `operation`), `duplicate_of` (id or None).
     """
 
     def __init__(self, message: str, *, reason: str, duplicate_of: str | None = None, hint: str = "") -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from omoide import Connection, FieldError, PolicyError, QueryError, StoreUnavailableError
+from omoide import ConflictError, Connection, FieldError, PolicyError, QueryError, StoreUnavailableError
 from omoide.ops import port
 from omoide.recipes import ThreadMemory
 from omoide.stores.postgres.script import Step
@@ -86,11 +86,23 @@ def test_a_repeated_operation_appends_nothing(thread: ThreadMemory, connection: 
     assert thread.count() == 4
 
 
+def test_an_operation_id_names_one_call(thread: ThreadMemory) -> None:
+    assert thread.append([{"role": "user", "content": "a"}], operation_id="turn-1") == (1,)
+    assert thread.append([{"content": "a", "role": "user"}], operation_id="turn-1") == (1,)
+    for other in ([said("b")], [said("a"), said("b")]):
+        with pytest.raises(ConflictError, match="other messages") as caught:
+            thread.append(other, operation_id="turn-1")
+        assert caught.value.reason == "operation"
+    assert thread.append([said("b")], operation_id="turn-2") == (2,)
+    assert thread.messages() == [said("a"), said("b")]
+
+
 def test_sessions_and_resources_do_not_see_each_other(connection: Connection) -> None:
-    for name in HOSTILE:
+    names = [name for name in HOSTILE if name.strip()]
+    for name in names:
         for session in HOSTILE:
             ThreadMemory(session, resource_id=name).append([said(f"{name}|{session}")], operation_id="same")
-    for name in HOSTILE:
+    for name in names:
         assert {one.session_id for one in ThreadMemory.sessions(name)} == set(HOSTILE)
         for session in HOSTILE:
             assert ThreadMemory(session, resource_id=name).messages() == [said(f"{name}|{session}")]

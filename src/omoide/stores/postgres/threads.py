@@ -5,10 +5,12 @@ Every statement names the resource, and but for the lists of threads the session
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from omoide.errors import ConflictError
 from omoide.stores.postgres.script import Script, Step
 
 __all__ = ["LINE", "Thread", "append", "count", "delete", "messages", "threads"]
@@ -37,16 +39,26 @@ RETURNING messages
 def append(
     resource: str, session: str, texts: Sequence[str], operation: str | None
 ) -> Script[tuple[int, ...]]:
-    """Add messages at the end, in order; their places, from 1. An operation that was done is not repeated."""
+    """Add messages at the end, in order; their places, from 1. An operation that was done is not repeated.
+
+    Raises:
+        ConflictError: it was done with other messages.
+    """
     rows = yield Step(_NUMBER, (resource, session, 0))
     if operation is not None:
         done = yield Step(
-            "SELECT place FROM popagent_messages"
+            "SELECT place, message FROM popagent_messages"
             " WHERE resource_id = %s AND session_id = %s AND operation_id = %s ORDER BY place",
             (resource, session, operation),
         )
         if done:
-            return tuple(place for (place,) in done)
+            if [json.loads(text) for _, text in done] != [json.loads(text) for text in texts]:
+                raise ConflictError(
+                    "the operation id names a call with other messages: nothing was written",
+                    reason="operation",
+                    hint="an operation id names one call; take another",
+                )
+            return tuple(place for place, _ in done)
     first = rows[0][0] + 1
     yield Step(_NUMBER, (resource, session, len(texts)))
     yield Step(
