@@ -37,7 +37,7 @@ from omoide.core.budget import TokenCounter, estimate_tokens
 from omoide.errors import QueryError, StoreError, StoreTimeoutError
 from omoide.mixins.never_record import policy_of
 from omoide.model.instance import spec_of
-from omoide.model.partition import check_ids, scope_of_call
+from omoide.model.partition import check_ids, checked_seconds, ids_of, scope_of_call
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import port, search
 from omoide.ops.load import BESIDE
@@ -102,11 +102,13 @@ class ContextAssembler:
         self.max_tokens = _number(
             "max_tokens", defaults.max_tokens if max_tokens is None else max_tokens, 0, MOST_TOKENS
         )
+        if token_counter is not None and not callable(token_counter):
+            raise QueryError("token_counter is a function of a text")
         self.token_counter = estimate_tokens if token_counter is None else token_counter
         self.format = _choice("format", format, render.FORMATS)
         self.fallback = _choice("fallback", fallback, FALLBACKS)
         self.ranking = ranking
-        self.deadline = deadline
+        self.deadline = None if deadline is None else checked_seconds("deadline", deadline)
         self.track = track
 
     def assemble(
@@ -272,7 +274,7 @@ class ContextAssembler:
             conditions = at(conditions, spec, as_of)
         if conditions.ids is not None:
             raise QueryError(f"{spec.name}: recall does not filter by id", hint="use Model.query.get_many")
-        left_out = (exclude,) if isinstance(exclude, str) else tuple(exclude)
+        left_out = (exclude,) if isinstance(exclude, str) else ids_of(exclude)
         return scope, without(conditions, check_ids(spec, left_out))
 
     def _steps(self, call: Call) -> Plan[AssemblyResult]:

@@ -15,7 +15,7 @@ from omoide.core.arms.weights import DEFAULT_WEIGHTS, RankWeights
 from omoide.errors import ModelError
 from omoide.model.defaults import Defaults
 from omoide.model.draft import Draft
-from omoide.model.field import Field
+from omoide.model.field import Field, is_number, names_of
 from omoide.model.instance import Instance, spec_of
 from omoide.model.schema import TextIndex
 
@@ -59,9 +59,12 @@ class BM25Field(Field[str]):
         ranking: RankWeights = DEFAULT_WEIGHTS,
     ) -> None:
         super().__init__(default="")
-        if not (0.0 <= k1 <= 100.0 and 0.0 <= b <= 1.0 and (pivot is None or pivot >= 1)):
+        numbers = (k1, b) if pivot is None else (k1, b, pivot)
+        if not all(map(is_number, numbers)) or not (
+            0.0 <= k1 <= 100.0 and 0.0 <= b <= 1.0 and (pivot is None or pivot >= 1)
+        ):
             raise ModelError("BM25Field needs 0 <= k1 <= 100, 0 <= b <= 1, and pivot None or at least 1")
-        self.source = (source,) if isinstance(source, str) else tuple(source)
+        self.source = names_of("source of a BM25Field", source)
         self.session, self.author, self.time = session, author, time
         self.language, self.stop_words, self.stem = language, stop_words, stem
         self.k1, self.b, self.pivot = k1, b, pivot

@@ -11,7 +11,7 @@ from typing import ClassVar
 from omoide.errors import ModelError
 from omoide.model.defaults import Defaults
 from omoide.model.draft import Draft
-from omoide.model.field import Field
+from omoide.model.field import Field, is_number
 from omoide.model.instance import Instance, spec_of
 from omoide.model.schema import Certainty
 
@@ -36,11 +36,11 @@ class ConfidenceField(Field[float]):
         self, *, initial: float | None = None, prior_weight: float | None = None, cap: float | None = None
     ) -> None:
         super().__init__(default=0.5)
-        if initial is not None and not 0.0 < initial < 1.0:
+        if initial is not None and not (is_number(initial) and 0.0 < initial < 1.0):
             raise ModelError("initial must lie between 0 and 1, both excluded")
-        if prior_weight is not None and not 0.0 < prior_weight < 1e6:
+        if prior_weight is not None and not (is_number(prior_weight) and 0.0 < prior_weight < 1e6):
             raise ModelError("prior_weight must be a positive number of observations")
-        if cap is not None and not (prior_weight or 0.0) <= cap < 1e6:
+        if cap is not None and not (is_number(cap) and (prior_weight or 0.0) <= cap < 1e6):
             raise ModelError("cap must be a number of observations, at least prior_weight")
         self.mean = initial
         self.prior_weight = prior_weight

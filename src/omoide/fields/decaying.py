@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from omoide.errors import ModelError
 from omoide.model.defaults import Defaults
 from omoide.model.draft import Draft
-from omoide.model.field import Field
+from omoide.model.field import Field, is_number
 from omoide.model.instance import Instance, spec_of
 from omoide.model.schema import DecayIndex
 from omoide.types import Seconds
@@ -52,9 +52,9 @@ class DecayingSortedField(Field[float]):
         self.base_score_field = base_score_field
         self.partition_by = (partition_by,) if isinstance(partition_by, str) else partition_by
         seconds = half_life.total_seconds() if isinstance(half_life, timedelta) else half_life
-        if seconds is not None and not (isfinite(seconds) and seconds > 0):
+        if seconds is not None and not (is_number(seconds) and isfinite(seconds) and seconds > 0):
             raise ModelError("half_life must be a positive timedelta or number of seconds")
-        if exponent is not None and not 0.01 <= exponent <= 100:
+        if exponent is not None and not (is_number(exponent) and 0.01 <= exponent <= 100):
             raise ModelError("exponent must be a number from 0.01 to 100")
         self.half_life = seconds
         self.exponent = exponent

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 from omoide.errors import ModelError
 from omoide.model.defaults import Defaults
 from omoide.model.draft import Draft
-from omoide.model.field import Field
+from omoide.model.field import Field, is_number, names_of
 from omoide.model.instance import Instance, spec_of
 from omoide.model.schema import EmbeddingIndex, Provider
 
@@ -57,11 +57,11 @@ class EmbeddingField(Field[str]):
         super().__init__(default="")
         if not callable(provider):
             raise ModelError("EmbeddingField needs a provider that can be called with a list of texts")
-        if isinstance(timeout, bool) or not 0 < timeout < float("inf"):
+        if not is_number(timeout) or not 0 < timeout < float("inf"):
             raise ModelError("EmbeddingField needs a timeout of more than 0 seconds")
-        if not -1 <= least <= 1:
+        if not is_number(least) or not -1 <= least <= 1:
             raise ModelError("EmbeddingField needs least within -1..1")
-        self.source = (source,) if isinstance(source, str) else tuple(source)
+        self.source = names_of("source of an EmbeddingField", source)
         self.provider, self.timeout, self.least = provider, float(timeout), float(least)
         self.provider_name = name or name_of(provider)
 

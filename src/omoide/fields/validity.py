@@ -23,7 +23,7 @@ from omoide.errors import FieldError, ModelError
 from omoide.fields.instants import from_milliseconds
 from omoide.model.defaults import Defaults
 from omoide.model.draft import Draft
-from omoide.model.field import Field
+from omoide.model.field import Field, names_of
 from omoide.model.instance import Instance, spec_of
 from omoide.model.schema import ValidityIndex
 from omoide.types import Milliseconds
@@ -72,7 +72,7 @@ class ValidityField(Field[Validity]):
         self, *, key: str | tuple[str, ...] = (), start: str | None = None, end: str | None = None
     ) -> None:
         super().__init__(default=Validity(None, None))
-        self.key = (key,) if isinstance(key, str) else tuple(key)
+        self.key = names_of("key of a ValidityField", key)
         self.start = start
         self.end = end
 

@@ -35,6 +35,23 @@ class Unset(Enum):
 UNSET = Unset.UNSET
 
 
+def names_of(what: str, value: object) -> tuple[str, ...]:
+    """Names of fields that an option of a field takes: one, or several.
+
+    Raises:
+        ModelError: anything else; `what` says of which option.
+    """
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, tuple | list) or not all(isinstance(name, str) for name in names):
+        raise ModelError(f"{what} is the name of a field, or a tuple of them")
+    return tuple(names)
+
+
+def is_number(value: object) -> bool:
+    """Whether an option is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 class Field(Generic[V]):
     """One attribute of a model.
 

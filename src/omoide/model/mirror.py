@@ -25,7 +25,7 @@ class PostgresMirror:
     line: str | None = None
 
     def __post_init__(self) -> None:
-        if self.table is not None and not _TABLE.fullmatch(self.table):
+        if self.table is not None and not (isinstance(self.table, str) and _TABLE.fullmatch(self.table)):
             raise ModelError(f"{self.table!r} is no name of a table", hint="lower case letters, digits and _")
 
     def named(self, model: str) -> PostgresMirror:

@@ -13,6 +13,7 @@ from typing import Any
 
 from omoide.errors import FieldError, NotFoundError, PolicyError, QueryError
 from omoide.model.schema import ModelSpec, Scope
+from omoide.types import Seconds
 
 PARTITION_BYTES = 512
 ID_BYTES = 128
@@ -119,6 +120,28 @@ def scope_of_values(spec: ModelSpec, values: Mapping[str, Any]) -> Scope:
         if rule is not None:
             raise FieldError(spec.name, name, rule)
     return Scope(spec, tuple(values[name] for name in spec.partition_by))
+
+
+def ids_of(ids: object) -> tuple[Any, ...]:
+    """Several ids of a call; one text is not taken for a list of its letters.
+
+    Raises:
+        QueryError: one text, or nothing that holds several.
+    """
+    if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+        raise QueryError(f"ids are a list of strings, not {type(ids).__name__}")
+    return tuple(ids)
+
+
+def checked_seconds(name: str, value: object) -> Seconds:
+    """A time that a call may take.
+
+    Raises:
+        QueryError: no number of seconds above 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise QueryError(f"{name} is a number of seconds above 0")
+    return value
 
 
 def check_ids(spec: ModelSpec, ids: tuple[Any, ...], call: str = "query") -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from omoide.errors import StoreError, StoreTimeoutError
 from omoide.model.instance import Instance, spec_of
-from omoide.model.partition import scope_of_call
+from omoide.model.partition import checked_seconds, scope_of_call
 from omoide.model.schema import Scope
 from omoide.ops import batch as batches
 from omoide.ops import port
@@ -76,6 +76,7 @@ def _plan(
 ) -> Plan[Forgotten]:
     batches.refuse("forget()")
     scope = scope_of_call(spec_of(model), partition, "forget")
+    checked_seconds("patience", patience)
     return forgotten(scope, ours=port.current().owns_server, certify=certify, patience=patience)
 
 

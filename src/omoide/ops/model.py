@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from omoide.errors import NotFoundError
 from omoide.model.defaults import Defaults
 from omoide.model.instance import Instance, id_of, scope_of, spec_of
-from omoide.model.partition import check_ids, scope_of_call
+from omoide.model.partition import check_ids, ids_of, scope_of_call
 from omoide.model.schema import Scope
 from omoide.ops import batch as batches
 from omoide.ops import delete as deletes
@@ -208,7 +208,8 @@ class Model(Instance):
         batches.refuse("delete_many()")
         scope = cls._scope(partition, "delete_many")
         return run(
-            deletes.delete_many(scope, check_ids(scope.spec, tuple(ids), "delete_many")), port.current().store
+            deletes.delete_many(scope, check_ids(scope.spec, ids_of(ids), "delete_many")),
+            port.current().store,
         )
 
     @classmethod
@@ -221,7 +222,7 @@ class Model(Instance):
         batches.refuse("delete_many()")
         scope = cls._scope(partition, "delete_many")
         return await arun(
-            deletes.delete_many(scope, check_ids(scope.spec, tuple(ids), "delete_many")),
+            deletes.delete_many(scope, check_ids(scope.spec, ids_of(ids), "delete_many")),
             port.current().astore,
         )
 

@@ -20,7 +20,7 @@ from urllib.parse import quote
 from omoide.errors import FieldError, StoreError
 from omoide.fields import AutoKeyField, BytesField, DatetimeField, FloatField, IntField, KeyField, StringField
 from omoide.model.instance import Instance, spec_of
-from omoide.model.partition import PARTITION_BYTES, check_ids, scope_of_call
+from omoide.model.partition import PARTITION_BYTES, check_ids, ids_of, scope_of_call
 from omoide.model.schema import Scope
 from omoide.ops import delete as deletes
 from omoide.ops import load, port
@@ -126,7 +126,7 @@ async def arestore(model: type[Instance], ids: Sequence[str], **partition: Any) 
 def restored(model: type[Instance], ids: Sequence[str], partition: dict[str, Any]) -> Plan[dict[str, str]]:
     """The plan of `restore`."""
     scope = scope_of_call(spec_of(model), partition, "restore")
-    wanted = list(dict.fromkeys(check_ids(scope.spec, tuple(ids), "restore")))
+    wanted = list(dict.fromkeys(check_ids(scope.spec, ids_of(ids), "restore")))
     if not wanted:
         return {}
     kept = quarantine_of(scope)
@@ -183,7 +183,7 @@ def _erased(model: type[Instance], ids: Sequence[str] | None, partition: dict[st
     kept = quarantine_of(scope_of_call(spec_of(model), partition, "erase_quarantined"))
     if ids is None:
         return (yield from deletes.drop(kept))
-    return (yield from deletes.delete_many(kept, check_ids(kept.spec, tuple(ids), "erase_quarantined")))
+    return (yield from deletes.delete_many(kept, check_ids(kept.spec, ids_of(ids), "erase_quarantined")))
 
 
 __all__ = [

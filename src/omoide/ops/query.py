@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from omoide.errors import QueryError
 from omoide.model.instance import Instance, spec_of
-from omoide.model.partition import check_ids, scope_of_call
+from omoide.model.partition import check_ids, ids_of, scope_of_call
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import batch as batches
 from omoide.ops import delete, load, port
@@ -82,14 +82,14 @@ class Query(Generic[M]):
 
     def exclude(self, ids: Iterable[str]) -> Query[M]:
         """Leave out records by id."""
-        return replace(self, conditions=without(self.conditions, check_ids(self._spec, tuple(ids))))
+        return replace(self, conditions=without(self.conditions, check_ids(self._spec, ids_of(ids))))
 
     def order_by(self, order: str) -> Query[M]:
         """Order by `time`, `importance`, `confidence` or `valid_from`, descending with a leading `-`.
 
         Other fields need `scan()`. Ties: by time, then id.
         """
-        name = order.removeprefix("-")
+        name = order.removeprefix("-") if isinstance(order, str) else order
         spec = self._spec
         certainty = None if spec.certainty is None else spec.certainty.name
         roles = {spec.time: "time", spec.importance: "importance", certainty: "confidence"}
@@ -304,7 +304,7 @@ class Query(Generic[M]):
             raise QueryError(
                 f"{scope.spec.name}.query.get_many takes ids and a partition, not {unknown[0]!r}"
             )
-        found: list[M | None] = yield from load.many(self.model, scope, check_ids(scope.spec, tuple(ids)))
+        found: list[M | None] = yield from load.many(self.model, scope, check_ids(scope.spec, ids_of(ids)))
         return [self._kept(one) for one in found]
 
     def _kept(self, found: M | None) -> M | None:

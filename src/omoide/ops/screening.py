@@ -330,6 +330,8 @@ def _write_cursor(place: str, page: str) -> str:
 def _read_cursor(cursor: str | None) -> tuple[str, str]:
     if not cursor:
         return "", ""
+    if not isinstance(cursor, str):
+        raise QueryError("that is no cursor of a scan")
     try:
         place, bar, page = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().partition("|")
     except ValueError:

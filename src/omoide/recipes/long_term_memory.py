@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from omoide.context import AssemblyResult, ContextAssembler
-from omoide.errors import FieldError
+from omoide.errors import FieldError, QueryError
 from omoide.model.instance import spec_of
 from omoide.model.partition import check_ids, scope_of_call
 from omoide.ops import delete as deletes
@@ -26,6 +26,7 @@ from omoide.ops.run import Plan, arun, run
 from omoide.ops.save import SaveOutcome
 from omoide.recipes.longterm import bodies, switches, turns, writes
 from omoide.recipes.longterm.record import EPISODE, FACT, LongTermRecord
+from omoide.recipes.longterm.resource import checked_resource
 from omoide.recipes.longterm.switches import LongTermSettings
 from omoide.types import Seconds
 
@@ -49,7 +50,7 @@ class LongTermMemory:
         budget: Most characters of a recalled block.
         deadline: Seconds a call may take; None: the connection's timeout.
     Raises:
-        QueryError: an empty or too long resource id.
+        QueryError: a resource id that is no text, blank or too long, or another argument that cannot be.
     """
 
     def __init__(
@@ -61,7 +62,9 @@ class LongTermMemory:
         budget: int = BUDGET_CHARS,
         deadline: Seconds | None = None,
     ) -> None:
-        partition = {"resource_id": resource_id}
+        partition = {"resource_id": checked_resource(resource_id, type(self).__name__)}
+        if session_id is not None and not isinstance(session_id, str):
+            raise QueryError(f"{type(self).__name__}: session_id must be a string")
         self.scope = scope_of_call(spec_of(model), partition, type(self).__name__)
         self._settings = scope_of_call(spec_of(LongTermSettings), partition, type(self).__name__)
         self.resource_id = self.scope.values[0]

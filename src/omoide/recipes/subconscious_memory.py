@@ -21,7 +21,7 @@ from omoide.context import AssemblyResult, ContextAssembler
 from omoide.core.echo import Given, Guard, Sifted
 from omoide.errors import ModelError, OmoideError, QueryError
 from omoide.model.instance import spec_of
-from omoide.model.partition import scope_of_call
+from omoide.model.partition import checked_seconds, scope_of_call
 from omoide.ops import port
 from omoide.ops import turn as turns
 from omoide.ops.run import Plan, arun, run
@@ -86,8 +86,10 @@ class SubconsciousMemory:
         self.defaults = model.__omoide_defaults__
         self.partition = partition
         self.extractor = extractor or raw_turn
-        self.deadline = self.defaults.deadline if deadline is None else deadline
-        self.extractor_deadline = extractor_deadline
+        if not callable(self.extractor):
+            raise QueryError("extractor is a function of a text")
+        self.deadline = self.defaults.deadline if deadline is None else checked_seconds("deadline", deadline)
+        self.extractor_deadline = checked_seconds("extractor_deadline", extractor_deadline)
         self.session_id = session_id
         self.author = author
         if position not in chat.POSITIONS:
@@ -283,6 +285,8 @@ class SubconsciousMemory:
 
     def _report(self, result: AssemblyResult | str, outcome: str | Mapping[str, str]) -> Plan[dict[str, str]]:
         """The plan of a report; a bad outcome is refused before it starts."""
+        if not isinstance(outcome, str | Mapping):
+            raise QueryError("outcome is one for all memories, or one by id")
         for name in (outcome,) if isinstance(outcome, str) else outcome.values():
             turns.weights(name, self.defaults)
         if not isinstance(result, AssemblyResult) and not (isinstance(result, str) and result):

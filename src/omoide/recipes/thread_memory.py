@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from omoide.errors import FieldError, PolicyError, QueryError
 from omoide.fields.documents import broken_rule
 from omoide.mixins.never_record import judge
-from omoide.model.partition import ID_BYTES, PARTITION_BYTES, key_rule
+from omoide.model.partition import ID_BYTES, PARTITION_BYTES, ids_of, key_rule
 from omoide.ops import port
+from omoide.recipes.longterm.resource import checked_bound, checked_resource
 from omoide.stores.postgres import threads
 from omoide.stores.postgres.migrate import aensure, ensure
 from omoide.stores.postgres.threads import Thread
@@ -41,7 +42,7 @@ class ThreadMemory:
 
     def __init__(self, session_id: str, *, resource_id: str, screened: bool = True) -> None:
         self.session_id = _name("session_id", session_id)
-        self.resource_id = _name("resource_id", resource_id)
+        self.resource_id = _resource(resource_id)
         self.screened = screened
         if screened:
             _screen({"session_id": self.session_id, "resource_id": self.resource_id})
@@ -59,6 +60,7 @@ class ThreadMemory:
             Their places in the session, from 1.
         Raises:
             FieldError: a message is not a JSON object or too large; nothing was written.
+            ConflictError: the operation id names a call with other messages; nothing was written.
             PolicyError: the firewall blocks a message; it names the place, and nothing was written.
             StoreUnavailableError, StoreTimeoutError: PostgreSQL does not answer.
         Cost: one transaction; appends to one session take turns.
@@ -117,13 +119,21 @@ class ThreadMemory:
     @classmethod
     def sessions(cls, resource_id: str, *, limit: int = 100, offset: int = 0) -> list[Thread]:
         """The sessions of a resource, the one written to last first. Cost: one query."""
-        asked = (_name("resource_id", resource_id), _bound("limit", limit), _bound("offset", offset))
+        asked = (
+            _resource(resource_id),
+            _bound("limit", limit),
+            _bound("offset", offset),
+        )
         return _database().run(threads.threads, *asked)
 
     @classmethod
     async def asessions(cls, resource_id: str, *, limit: int = 100, offset: int = 0) -> list[Thread]:
         """Async twin of `sessions`."""
-        asked = (_name("resource_id", resource_id), _bound("limit", limit), _bound("offset", offset))
+        asked = (
+            _resource(resource_id),
+            _bound("limit", limit),
+            _bound("offset", offset),
+        )
         return await (await _adatabase()).arun(threads.threads, *asked)
 
     @classmethod
@@ -132,15 +142,15 @@ class ThreadMemory:
 
         Long-term memories stay, those that came from these sessions included.
         """
-        names = None if session_ids is None else [_name("session_id", one) for one in session_ids]
-        return _database().run(threads.delete, _name("resource_id", resource_id), names)
+        names = None if session_ids is None else [_name("session_id", one) for one in ids_of(session_ids)]
+        return _database().run(threads.delete, _resource(resource_id), names)
 
     @classmethod
     async def adelete_sessions(cls, resource_id: str, session_ids: Sequence[str] | None = None) -> int:
         """Async twin of `delete_sessions`."""
-        names = None if session_ids is None else [_name("session_id", one) for one in session_ids]
+        names = None if session_ids is None else [_name("session_id", one) for one in ids_of(session_ids)]
         database = await _adatabase()
-        return await database.arun(threads.delete, _name("resource_id", resource_id), names)
+        return await database.arun(threads.delete, _resource(resource_id), names)
 
 
 def _current() -> Database:
@@ -174,6 +184,10 @@ def _name(field: str, value: object) -> str:
     return str(value)
 
 
+def _resource(value: object) -> str:
+    return checked_resource(value, "ThreadMemory")
+
+
 def _operation(value: object) -> str | None:
     rule = None if value is None else key_rule(value, ID_BYTES)
     if rule is None and value is not None and "\x00" in str(value):
@@ -184,11 +198,7 @@ def _operation(value: object) -> str | None:
 
 
 def _bound(name: str, value: object) -> Any:
-    if value is not None and (
-        isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62
-    ):
-        raise QueryError(f"ThreadMemory: {name} is a whole number, at least 0")
-    return value
+    return None if value is None else checked_bound(value, name, "ThreadMemory")
 
 
 def _texts(messages: Sequence[Mapping[str, Any]], screened: bool) -> list[str]:

@@ -98,6 +98,8 @@ def _written(target: Target) -> Iterator[BinaryIO]:
     if isinstance(target, TextIOBase):
         raise QueryError("an export is bytes", hint="open the file with mode 'wb'")
     if not isinstance(target, str | Path):
+        if not callable(getattr(target, "write", None)):
+            raise QueryError("an export goes to a path, or to an open binary file")
         yield target
         return
     place = Path(target)

@@ -27,7 +27,7 @@ from omoide.fields import BytesField, DateField, DecimalField, DictField, EnumFi
 from omoide.model.field import Field
 from omoide.model.instance import Instance, spec_of
 from omoide.model.schema import ModelSpec
-from omoide.ops.transfer.incoming import SHOWN, Incoming
+from omoide.ops.transfer.incoming import Incoming, shown_name
 from omoide.ops.transfer.lines import MOST_BYTES
 from omoide.ops.transfer.own import Source
 
@@ -67,7 +67,7 @@ class Destination:
             field = self.names.get(name, name if name in spec.fields else None)
             if field is None and self.strict:
                 raise TransferError(
-                    f"{spec.name} has no field {name[:SHOWN]!r}",
+                    f"{spec.name} has no field {shown_name(name)!r}",
                     place=place,
                     hint="map the name to a field, or to nothing to leave it out",
                 )
@@ -76,7 +76,7 @@ class Destination:
             if field:
                 values[field] = _converted(spec, field, value, place)
             elif field is None and value not in (None, "", [], {}):
-                ignored.append(name)
+                ignored.append(shown_name(name))
         for name, value in self.partition.items():
             values.setdefault(name, value)
         if values.get(spec.id_field) is None:
@@ -109,6 +109,8 @@ def destination(
     for name in partition:
         if name not in spec.partition_by:
             raise QueryError(f"{spec.name} has no partition field {name!r}")
+    if field_map is not None and not isinstance(field_map, Mapping):
+        raise QueryError("field_map maps names of the file to fields")
     own, given = _own_names(spec, file_format), field_map or {}
     names = {name: field for name, field in own.items() if not field or field not in given.values()} | dict(
         given

@@ -59,7 +59,8 @@ class Imported:
         redacted: Of `stored`, those whose blocked parts were taken out.
         partitions: How many the records belong to.
         counters_refused: Counters left out: the firewall blocks their name, or that of their partition.
-        ignored: Names in the source without a place in the model -> how many records had a value there.
+        ignored: Names in the source without a place in the model -> how many records had a value there; names
+            that the firewall blocks are one.
     """
 
     model: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf, isfinite
 from typing import TypeAlias
 
@@ -31,6 +32,8 @@ from omoide.ops.request import Kept
 _FLOAT32_MAX = 3.4e38
 SHOWN = 64
 """Characters of a name in a file that an error shows."""
+
+HIDDEN = "(a name that the firewall keeps out)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,15 @@ def _check_extra(model: str, name: str, value: object) -> None:
     """Raise unless a value that no field of the class names can be stored as it is."""
     rule = None if isinstance(value, bytes) else broken_rule(value, LARGEST_BYTES)
     if rule is not None:
-        raise FieldError(model, name[:SHOWN], rule)
+        raise FieldError(model, shown_name(name), rule)
+
+
+@lru_cache(256)
+def shown_name(name: str) -> str:
+    """A name in a file as it may be told: a name of somebody else's can be content, and hold a secret."""
+    from omoide.privacy import scan
+
+    return HIDDEN if scan(name).blocked else name[:SHOWN]
 
 
 def order_for(decay: DecayIndex | None, base: float, touched: float, place: str) -> float:
@@ -131,4 +142,15 @@ def touch_of(half_life: float | None, base: float, order: float) -> float:
     return inf if abs(base) > _FLOAT32_MAX else touched_at(order, single(base), half_life)
 
 
-__all__ = ["SHOWN", "Incoming", "Item", "Opening", "Reader", "base_of", "checked", "order_for", "touch_of"]
+__all__ = [
+    "HIDDEN",
+    "Incoming",
+    "Item",
+    "Opening",
+    "Reader",
+    "base_of",
+    "checked",
+    "order_for",
+    "shown_name",
+    "touch_of",
+]

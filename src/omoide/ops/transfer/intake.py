@@ -124,6 +124,8 @@ def _opened(source: File) -> Iterator[Source]:
     if isinstance(source, str | Path):
         place = Path(source)
         yield lambda: _path(place)
+    elif not callable(getattr(source, "read", None)):
+        raise QueryError("an import comes from a path, or an open binary file")
     elif source.seekable():
         start = source.tell()
         yield lambda: _rewound(source, start)

@@ -12,11 +12,10 @@ from typing import Any, BinaryIO
 
 from omoide.errors import TransferError
 from omoide.model.instance import Instance, single, spec_of
-from omoide.model.meta import NAME_BYTES
 from omoide.model.partition import ID_BYTES, PARTITION_BYTES, key_rule
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops.request import Kept, Record, Statistics
-from omoide.ops.transfer.incoming import Incoming, Item, Opening, order_for, touch_of
+from omoide.ops.transfer.incoming import Incoming, Item, Opening, order_for, shown_name, touch_of
 from omoide.ops.transfer.lines import (
     FORMAT,
     MOST_BYTES,
@@ -129,7 +128,7 @@ def _first(data: bytes, spec: ModelSpec, saved_as: str | None) -> Header:
     expected = saved_as or spec.name
     if header.model != expected:
         raise TransferError(
-            f"an export of {header.model[:NAME_BYTES]!r}, not of {expected!r}",
+            f"an export of {shown_name(header.model)!r}, not of {expected!r}",
             place=FIRST,
             hint="to take it all the same, say which model it was saved as",
         )

@@ -24,6 +24,7 @@ from omoide.ops import delete as deletes
 from omoide.ops import port
 from omoide.ops.run import arun, run
 from omoide.recipes.longterm.record import LongTermRecord
+from omoide.recipes.longterm.resource import checked_bound, checked_resource
 from omoide.stores.postgres import retention
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def maintain(
         now: Instead of the clock of this machine.
         model: Whose rows.
     Raises:
-        QueryError: a bound is negative, or `now` has no time zone.
+        QueryError: a bound is negative, or `now` is no datetime with a time zone.
         StoreUnavailableError, StoreTimeoutError: PostgreSQL does not answer; what went, went.
     Cost: one pass over the rows of episodes, one more per 250 that go, and two transactions for those.
     """
@@ -135,9 +136,14 @@ async def amaintain(
 def ledger(
     resource_id: str, *, limit: int = 100, model: type[LongTermRecord] = LongTermRecord
 ) -> list[Entry]:
-    """What went of a resource by itself, when and why, the latest first; ids, never contents."""
+    """What went of a resource by itself, when and why, the latest first; ids, never contents.
+
+    Raises:
+        QueryError: a resource id that is none, or a negative limit.
+    """
     connection: Any = port.current()
-    partition = _partition(connection, model, resource_id)
+    partition = _partition(connection, model, checked_resource(resource_id, "ledger"))
+    checked_bound(limit, "limit", "ledger")
     rows = _ready(connection, model).run(retention.ledger, partition, limit)
     return [entry for _, entry in rows]
 
@@ -147,7 +153,8 @@ async def aledger(
 ) -> list[Entry]:
     """Async twin of `ledger`."""
     connection: Any = port.current()
-    partition = _partition(connection, model, resource_id)
+    partition = _partition(connection, model, checked_resource(resource_id, "ledger"))
+    checked_bound(limit, "limit", "ledger")
     rows = await (await _aready(connection, model)).arun(retention.ledger, partition, limit)
     return [entry for _, entry in rows]
 
@@ -191,12 +198,11 @@ def _rules(
     for name, value in (("episodes_per_resource", per_resource), ("episodes_in_all", in_all)):
         if value is None and name == "episodes_in_all":
             continue
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**62:
-            raise QueryError(f"{name} is a whole number, at least 0")
+        checked_bound(value, name, "maintain")
     if isinstance(days, bool) or not isinstance(days, int | float) or not 0 <= days <= MOST_DAYS:
         raise QueryError(f"episode_days is a number of days, 0..{MOST_DAYS:,}")
-    if now is not None and now.tzinfo is None:
-        raise QueryError("now has no time zone")
+    if now is not None and not (isinstance(now, datetime) and now.utcoffset() is not None):
+        raise QueryError("now is a datetime with a time zone")
     before = (now or datetime.now(UTC)) - timedelta(days=days)
     prefix = _partition(connection, model, "x").removesuffix("x")
     return retention.Rules(_table(model), prefix, before, per_resource, in_all)

@@ -19,7 +19,7 @@ from typing import Any
 
 from omoide.context import AssemblyResult
 from omoide.context.render import HEADER, clean, disarm
-from omoide.errors import FieldError
+from omoide.errors import FieldError, QueryError
 from omoide.ops.save import SaveOutcome
 from omoide.recipes.long_term_memory import LongTermMemory
 from omoide.recipes.longterm import bodies
@@ -74,11 +74,17 @@ class Toolset:
     Args:
         memory: Bound to its resource; no argument of a tool names another.
         shown: Ids of facts shown before, where a conversation goes on in another process.
+    Raises:
+        QueryError: `shown` is no list of ids.
     """
 
     def __init__(self, memory: LongTermMemory, shown: Iterable[str] = ()) -> None:
+        if isinstance(shown, str | bytes) or not isinstance(shown, Iterable):
+            raise QueryError("shown is a list of ids")
         self.memory = memory
         self._shown = dict.fromkeys(shown)
+        if any(not isinstance(one, str) for one in self._shown):
+            raise QueryError("shown is a list of ids, which are strings")
 
     @property
     def shown(self) -> tuple[str, ...]:
