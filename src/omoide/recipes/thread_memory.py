@@ -185,7 +185,7 @@ def _name(field: str, value: object) -> str:
 
 
 def _resource(value: object) -> str:
-    return checked_resource(value, "ThreadMemory")
+    return _name("resource_id", checked_resource(value, "ThreadMemory"))
 
 
 def _operation(value: object) -> str | None:

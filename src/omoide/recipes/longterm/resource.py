@@ -15,8 +15,6 @@ def checked_resource(value: object, call: str) -> str:
     rule = key_rule(value, PARTITION_BYTES)
     if rule is None and not str(value).strip():
         rule = "must not be blank"
-    if rule is None and "\x00" in str(value):
-        rule = "must not hold a NUL character"
     if rule is not None:
         raise QueryError(f"{call}: resource_id {rule}")
     return str(value)
