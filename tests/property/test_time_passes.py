@@ -12,13 +12,15 @@ from typing import Any
 import pytest
 from histories import SPEC as STORY
 from histories import Story, put_of
-from versions import SPEC, DatedStory
+from versions import DatedStory
 
 from omoide.connection import Connection
+from omoide.model.instance import spec_of
 from omoide.model.schema import Scope
 from omoide.ops import request as ask
 from omoide.ops.prepare import prepare
 
+SPEC = spec_of(DatedStory)
 TERMS = {"walrus": 1.0}
 SOON = timedelta(milliseconds=250)
 

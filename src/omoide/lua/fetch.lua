@@ -2,19 +2,20 @@
 -- KEYS: head
 -- ARGV: plan (MessagePack map: gen, v (0 unless all terms are known up to there), have (rows held), log (position in the change log), terms, since (row per term),
 --   rows (records wanted), whole (all short lists too), timed (records may expire), vectors (kind wanted, or empty), stride,
---   slots (row from which they are wanted), most (bytes of vectors beyond which none are))
+--   slots (row from which they are wanted), most (bytes of vectors beyond which none are)); the plan of a `rank` beside it, where
+--   only its refusal makes this one wanted
 -- Returns: gen, v, n, sdl, next, log end, now, first row of the attributes, attributes, intervals, changed rows,
 --   changed attributes, changed intervals, per term live count and postings (none at all when v is the same), records (without attributes), vocabulary, fingerprint,
 --   {kind, stride, first row, row after the last, slots, rows of later vectors, their slots} (the first two alone: not to be had)
---   | fingerprint, bodies, statistics, decay order, now where records may expire: nothing is new | nothing for no partition
+--   | fingerprint, bodies, statistics, decay order, now where records may expire: nothing is new | nothing for no partition, or where not wanted
 -- Cost: O(terms + records) when the client is up to date; else plus the bytes it lacks, attributes and vectors at most 1 MiB each
--- Include: unchanged records
+-- Include: unchanged records budget
 local H = glance(P)
-if not H then return {} end
+if not H or in_vain(P, H, ARGV[2]) then return {} end
 check_companions(P, H)
 
 local PIECE = 32768 -- attribute rows in 1 MiB
-local NEWEST = 16
+local NEWEST = 32
 local same = plan.gen == H.gen
 local log = H.x0 + redis.call('STRLEN', P.x) / 4
 local have = same and plan.log >= H.x0 and plan.have or 1

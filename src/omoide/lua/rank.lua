@@ -9,7 +9,7 @@
 --   | `too_many`, postings | nothing for no partition
 -- Cost: O(postings of the terms), at most `budget`; at most `looks` attribute rows; with dates O(rows), at most `looks`; with
 --   neighbours O(records of the sessions touched), at most 8 x `looks`
--- Include: records sessions dates
+-- Include: records sessions dates budget
 --
 -- The arithmetic is that of core/bm25.py and core/arms/formula.py, operation by operation. With `strict` an arm that
 -- would cost too much gives `too_many`; without, it is skipped and named.
@@ -38,41 +38,10 @@ local table_ = setmetatable({}, {
   end,
 })
 
-local function live_in(tail)
-  if not tail then return 0 end
-  local _, _, _, _, live = parse_tail(tail)
-  return live
-end
-
-local tails, matching, postings, unknown = hmget(P.t, plan.terms), 0, 0, {}
-for i = 1, #plan.terms do
-  local live = live_in(tails[i])
-  matching = matching + live
-  if live == 0 then unknown[#unknown + 1] = i - 1 end
-end
-postings = matching
-for _, terms in ipairs({ plan.must, plan.names }) do
-  for _, tail in ipairs(hmget(P.t, terms)) do postings = postings + live_in(tail) end
-end
-local function too_many() return { 'too_many', postings } end
-if postings > plan.budget then return too_many() end
-
-local skipped = {}
-local function skip(arm)
-  skipped[#skipped + 1] = arm
-  return not plan.strict
-end
-
-local borrowing = plan.session and plan.session ~= '' and (W.answer > 0 or W.far > 0)
-if borrowing and matching > plan.borrow then
-  borrowing = false
-  if not skip('neighbours') then return too_many() end
-end
-local dated = #plan.dates > 0 and W.date > 0
-if dated and H.next > plan.looks then
-  dated = false
-  if not skip('date') then return too_many() end
-end
+local work = work_of(P, H, plan)
+local tails, unknown, skipped, borrowing, dated = work.tails, work.unknown, work.skipped, work.borrowing, work.dated
+local function too_many() return { 'too_many', work.postings } end
+if work.refused then return too_many() end
 
 local allowed = rows_with(P, plan.must)
 local text = {} -- row -> sum
@@ -125,8 +94,8 @@ local function borrow()
   end
   local links = links_of(matched, plan.session, now, 8 * plan.looks)
   if not links then
-    if not skip('neighbours') then return false end
-    links = {}
+    if plan.strict then return false end
+    skipped[#skipped + 1], links = 'neighbours', {}
   end
   local function share(reach, length) return round20(reach * (length <= W.gate and 1 or W.gate / length)) end
   local reaches = { W.near, W.near, W.far, W.far }

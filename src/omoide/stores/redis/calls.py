@@ -84,8 +84,15 @@ def answer(call: Call) -> Handler[Any]:
         ModelError: the stored index has another shape.
         StoreError: the server failed.
     """
-    (reply,) = yield from send([call])
-    error = failure(reply, call)
-    if error is not None:
-        raise error
+    (reply,) = yield from answers([call])
     return reply
+
+
+def answers(calls: Sequence[Call]) -> Handler[list[Any]]:
+    """The replies of calls, in one round trip. Raises: as `answer`, for the first that failed."""
+    replies = yield from send(calls)
+    for call, reply in zip(calls, replies, strict=True):
+        error = failure(reply, call)
+        if error is not None:
+            raise error
+    return replies

@@ -25,13 +25,13 @@ class HeldEdges:
     v: int = 0
     of: dict[int, Edges] = field(default_factory=dict)
 
-    def learn(self, rows: Sequence[int], reply: Sequence[Any]) -> None:
-        """Take in a reply of `edges` about `rows`; an empty one says nothing."""
-        if len(reply) != len(rows) + 1:
+    def learn(self, reply: Sequence[Any]) -> None:
+        """Take in a reply of `edges`; an empty one says nothing."""
+        if not reply:
             return
         if reply[0] != self.v:
             self.v, self.of = reply[0], {}
-        self.of.update(zip(rows, map(edges_from, reply[1:]), strict=True))
+        self.of.update(zip(reply[1::2], map(edges_from, reply[2::2]), strict=True))
 
     def known(self, rows: Mapping[int, float], v: int) -> bool:
         """Whether the edges of all these rows are those of write `v`."""

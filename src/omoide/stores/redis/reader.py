@@ -20,16 +20,16 @@ from omoide.errors import CapabilityError, StoreUnavailableError
 from omoide.model.schema import Scope
 from omoide.ops.request import Count, Find, Match, Record, Search, SearchReply
 from omoide.stores.redis.cache import Cache, Partition
-from omoide.stores.redis.calls import Call, Handler, answer, failure, send
-from omoide.stores.redis.codec import decode_records, pack_plan
+from omoide.stores.redis.calls import Call, Handler, answer, answers, send
+from omoide.stores.redis.codec import decode_records
 from omoide.stores.redis.exchange import Command
+from omoide.stores.redis.fetching import PIECE, PIECES_AHEAD, fetch_calls
 from omoide.stores.redis.filters import allowed_rows, instant_of, must, ranges_of, span_of
 from omoide.stores.redis.meaning import Wanted, ask_for, missing_slots, take, take_slots
 from omoide.stores.redis.recall import Recall
 from omoide.stores.redis.rows import read_rows
 from omoide.stores.redis.translate import reply_error
 
-PIECE = 32_768
 MOST_WHOLE = 4_096
 MOST_PLAIN = 1_000
 MOST_EXPECTED = 64
@@ -37,9 +37,6 @@ MOST_EXPECTED = 64
 STEADY = 4
 """Fetches in a row that brought nothing new, after which the next is expected to bring nothing either."""
 IDS_AT_ONCE = 4_096
-_PIECES_AHEAD = [(first, first + PIECE - 1) for first in range(PIECE + 1, 4 * PIECE, PIECE)]
-"""Asked for together with the first piece, whose reply alone says how many there are: cold in two round
-trips up to 131,072 rows. An empty piece costs the server some 5 us."""
 _ATTEMPTS = 16
 _LOG = logging.getLogger("omoide")
 _warned: set[bytes] = set()
@@ -211,23 +208,30 @@ class Reader:
             if steady is not None:
                 return steady
             trips = 2
-        calls = [Call("fetch", head, (pack_plan(plan),))]
-        ahead = _PIECES_AHEAD if plan["have"] <= 1 else []
-        calls += [Call("column", head, piece) for piece in ahead]
+        calls = fetch_calls(head, plan)
+        about_rows = len(calls)
         for start in range(0, len(ids_of), IDS_AT_ONCE):
             calls.append(Call("ids", head, (plan["gen"], *ids_of[start : start + IDS_AT_ONCE])))
         if edges_of:
             calls.append(Call("edges", head, (plan["gen"], *edges_of)))
-        replies = yield from send(calls)
-        for call, reply in zip(calls, replies, strict=True):
-            error = failure(reply, call)
-            if error is not None:
-                raise error
+        replies = yield from answers(calls)
         with self.cache.lock:
             end = len(replies) - (1 if edges_of else 0)
-            self._learn(head, plan["gen"].encode(), ids_of, replies[1 + len(ahead) : end])
+            self._learn(head, plan["gen"].encode(), ids_of, replies[about_rows:end])
             if edges_of and self.cache.open(head).gen == plan["gen"].encode():
-                self.cache.open(head).edges.learn(edges_of, replies[-1])
+                self.cache.open(head).edges.learn(replies[-1])
+        return (yield from self.take(head, scope, names, plan, replies[:about_rows], trips))
+
+    def take(
+        self,
+        head: bytes,
+        scope: Scope,
+        names: Sequence[str],
+        plan: dict[str, Any],
+        replies: Sequence[Any],
+        trips: int = 1,
+    ) -> Handler[Fetched | None]:
+        """Take replies of `fetch_calls` into the cache, and read what they lack; None for no partition."""
         reply = replies[0]
         if not reply:
             with self.cache.lock:
@@ -241,7 +245,7 @@ class Reader:
             partition = self.cache.open(head)
             fetched = _apply(partition, scope, names, plan, reply)
             fetched.trips = trips
-            _extend(partition, ahead, replies[1:], reply[4])
+            _extend(partition, PIECES_AHEAD, replies[1:], reply[4])
             missing = _missing_pieces(partition, head, reply)
         if missing:
             yield from self._read_pieces(head, missing)

@@ -34,24 +34,20 @@ from omoide.core.columns import Filter
 from omoide.core.explanation import Explainer
 from omoide.core.linking import SEEDS, Lent, linked, seeds_of
 from omoide.core.ranking import TEXT_ONLY, Arms, Ranked, rank
-from omoide.core.text.vocabulary import Vocabulary, may_be_stood_in_for
 from omoide.errors import StoreUnavailableError
 from omoide.ops.request import Absence, Hit, Record, Search, SearchReply
-from omoide.stores.redis.asked import Asked, ask, stand_ins, told, weights_of
-from omoide.stores.redis.cache import Known, Partition
+from omoide.stores.redis.asked import Asked, ask, told, weights_of
+from omoide.stores.redis.cache import Partition
 from omoide.stores.redis.calls import Call, Handler, answer
-from omoide.stores.redis.codec import pack_plan
 from omoide.stores.redis.filters import allowed_rows, instant_of, ranges_of, span_of
 from omoide.stores.redis.linked import seeds_to_ask, tree_of, with_links
 from omoide.stores.redis.meaning import NOTHING, SERVER, compared, wanted, warn_of_another_provider
-from omoide.stores.redis.served import server_hits, server_plan
+from omoide.stores.redis.served import Refused, Server, read_words
 
 if TYPE_CHECKING:
     from omoide.core.accumulator import TermList
     from omoide.stores.redis.reader import Reader
 
-MOST_WORDS = 50_000
-_WORDS_AT_ONCE = 10_000
 _ATTEMPTS = 16
 _PATIENCE = 4
 
@@ -83,6 +79,7 @@ class Recall:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._cache = reader.cache
+        self._server = Server(reader)
 
     def search(self, head: bytes, request: Search) -> Handler[SearchReply]:
         """Rank. Cost: see `Search`."""
@@ -91,81 +88,35 @@ class Recall:
         client_only = (
             request.explain or request.about is not None or (request.vector is not None and mode != "server")
         )
-        if not client_only and (mode == "server" or (mode == "auto" and first)):
-            reply = yield from self._rank_on_server(head, request, strict=mode == "auto")
-            if reply is not None:
-                if mode == "auto" and reply.live:
-                    with self._cache.lock:
-                        self._cache.settle(head, self._cache.open(head))
+        if not client_only and mode == "server":
+            reply = yield from self._server.rank(head, request, strict=False)
+            if isinstance(reply, SearchReply):
                 return reply if request.vector is None else replace(reply, without_meaning=SERVER)
-            trips = 1
+            trips = reply.trips
+        elif not client_only and mode == "auto" and first:
+            reply = yield from self._rank_first(head, request)
+            if isinstance(reply, SearchReply):
+                return reply
+            trips = reply.trips
         return (yield from self._rank_in_client(head, request, trips))
 
-    # ---- server
+    def _rank_first(self, head: bytes, request: Search) -> Handler[SearchReply | Refused]:
+        """The first recall of a partition in a process: on the server or, where that refuses, not yet.
 
-    def _rank_on_server(self, head: bytes, request: Search, *, strict: bool) -> Handler[SearchReply | None]:
-        """Ranked in Lua, a second time when similar words have to stand in; None when that is too much."""
-        plan, standing, trips = server_plan(request, strict), dict[str, tuple[str, ...]](), 0
-        for _ in range(_ATTEMPTS):
-            reply = yield from answer(Call("rank", head, (pack_plan(plan),)))
-            trips += 1
-            if not reply:
-                return SearchReply((), "server", trips, 0)
-            if reply[0] == b"too_many":
-                return None
-            lacking = {plan["terms"][place] for place in reply[7]}
-            found, told_of, read = yield from self._standing(head, request, lacking, reply[8], reply[9])
-            trips += read
-            if list(found) == plan["terms"]:
-                self._reader.warn(head, request.scope, reply[5])
-                skipped = tuple(name.decode() for name in reply[6])
-                hits = server_hits(request, reply)
-                return SearchReply(hits, "server", trips, reply[1], skipped, standing)
-            plan |= {"terms": list(found), "weights": [weight for weight, _ in found.values()]}
-            standing = told_of
-        return None
-
-    def _standing(
-        self, head: bytes, request: Search, lacking: set[str], gen: bytes, rows: int
-    ) -> Handler[tuple[dict[str, tuple[float, str]], dict[str, tuple[str, ...]], int]]:
-        """The terms to rank by, given those that nobody has; who stands in for whom; round trips."""
-        missing = [name for name in request.terms if name in lacking and may_be_stood_in_for(name)]
-        if not missing or not weights_of(request).back_off:
-            return {name: (weight, "") for name, weight in request.terms.items()}, {}, 0
-        words, read = yield from self._words(head, gen, rows)
-        for word in lacking.difference(request.terms):
-            words.discard(word)
-        return *stand_ins(request.terms, missing, words, None), read
-
-    def _words(self, head: bytes, gen: bytes, rows: int) -> Handler[tuple[Vocabulary, int]]:
-        """The words of a partition of so many rows, and the round trips that reading them took."""
-        with self._cache.lock:
-            known = self._cache.open(head).vocabulary
-        if known is not None and known.serves(gen, rows):
-            return known.words, 0
-        return (yield from self._read_words(head))
-
-    def _read_words(self, head: bytes) -> Handler[tuple[Vocabulary, int]]:
-        words, cursor, trips, seen = Vocabulary(()), b"0", 0, 0
-        gen, rows = b"", 0
-        while True:
-            reply = yield from answer(Call("vocabulary", head, (cursor, _WORDS_AT_ONCE)))
-            trips += 1
-            if not reply:
-                return words, trips
-            gen, rows = reply[0], reply[1]
-            for word in reply[3][: MOST_WORDS - seen]:
-                words.add(word.decode())
-            seen, cursor = seen + len(reply[3]), reply[2]
-            if cursor == b"0" or seen >= MOST_WORDS:
-                break
-        with self._cache.lock:
-            partition = self._cache.open(head)
-            partition.vocabulary = Known(gen, rows, words)
-            self._cache.settle(head, partition)
-        return words, trips
-
-    # ---- client
+        What the client reader lacks travels along and is answered only then.
+        """
+        asked = ask(Partition(), request)
+        plan = self._reader.plan(Partition(), asked.names, [], wanted(request))
+        reply = yield from self._server.rank(head, request, strict=True, ahead=plan)
+        if isinstance(reply, SearchReply):
+            if reply.live:
+                with self._cache.lock:
+                    self._cache.settle(head, self._cache.open(head))
+            return reply
+        if not reply.ahead or not reply.ahead[0]:
+            return reply
+        fetched = yield from self._reader.take(head, request.scope, asked.names, plan, reply.ahead)
+        return replace(reply, trips=reply.trips + (0 if fetched is None else fetched.trips - 1))
 
     def _rank_in_client(self, head: bytes, request: Search, trips: int) -> Handler[SearchReply]:
         view, viewed_at = View(Ranked()), -1  # the ranking of the partition at a write
@@ -173,11 +124,11 @@ class Recall:
         tries, just_read, want = 0, False, wanted(request)
         for _ in range(_ATTEMPTS):
             if tries == _PATIENCE and not (request.explain or request.about):
-                reply = yield from self._rank_on_server(head, request, strict=True)
-                if reply is not None:
+                reply = yield from self._server.rank(head, request, strict=True)
+                if isinstance(reply, SearchReply):
                     lacking = "" if want is None else SERVER
                     return replace(reply, round_trips=trips + reply.round_trips, without_meaning=lacking)
-                trips += 1
+                trips += reply.trips
             if request.about is not None and placed is None:
                 placed = yield from self._place(head, request.about)
                 trips += 1
@@ -193,7 +144,7 @@ class Recall:
                 plan = self._reader.plan(partition, asked.names, expected.ranked.rows, want, span)
                 edges = self._edges_of(partition, request, expected)
             if asked.unread and not just_read:
-                _, read = yield from self._read_words(head)
+                _, read = yield from read_words(self._cache, head)
                 trips, just_read = trips + read, True
                 continue
             just_read = False  # words of another numbering serve only once the lists are fetched anew
