@@ -99,7 +99,7 @@ def test_the_verb_reports_without_content(cli: Cli, off: pytest.MonkeyPatch) -> 
     assert bad in shown.out
     assert clean not in shown.out
     assert TOKEN not in ran.out + ran.err + shown.out + shown.err
-    assert cli("scan", "--agent", "bob").code == 0
+    assert cli("scan", "--agent", "bob").code == 2
 
 
 def test_the_verb_erases_with_every_trace(cli: Cli, off: pytest.MonkeyPatch) -> None:

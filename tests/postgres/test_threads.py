@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from omoide import ConflictError, Connection, FieldError, PolicyError, QueryError, StoreUnavailableError
+from omoide.apps.cli.main import main
 from omoide.ops import port
-from omoide.recipes import ThreadMemory
+from omoide.recipes import ThreadMemory, ascan_threads, scan_threads
 from omoide.stores.postgres.script import Step
 
 HOSTILE = ["*", "a'; DROP TABLE popagent_messages; --", "%", "a\nb", "日本語", "{a}", "a/b", " ", "\\", '"']
@@ -225,3 +226,42 @@ def test_names_that_the_firewall_blocks_are_refused(connection: Connection) -> N
     with pytest.raises(PolicyError, match="operation_id"):
         thread.append([said("x")], operation_id=key)
     assert thread.count() == 0
+
+
+def test_stored_messages_are_screened(connection: Connection) -> None:
+    for resource in ("screened-a", "screened-b"):
+        thread = ThreadMemory("s", resource_id=resource, screened=False)
+        thread.append([said(f"note {number}") for number in range(70)])
+        thread.append([message for message, _ in SECRETS])
+    told: list[tuple[int, int]] = []
+    found = scan_threads("screened-a", progress=lambda *at: told.append(at))
+    assert found == asyncio.run(ascan_threads("screened-a"))
+    assert [(one.partition, one.id, one.reason) for one in found.found] == [
+        (("screened-a", "s"), str(71 + place), reason) for place, (_, reason) in enumerate(SECRETS)
+    ]
+    assert (found.scanned, told) == (73, [(32, 73), (64, 73), (73, 73)])
+    assert "AKIA" not in repr(found)
+    everybody = {one.partition[0] for one in scan_threads().found if one.partition}
+    assert {"screened-a", "screened-b"} <= everybody
+    key = f"AKIA{'QZXW' * 4}"
+    ThreadMemory(key, resource_id="screened-c", screened=False).append([said("x")])
+    (hidden,) = scan_threads("screened-c").found
+    assert (hidden.partition, hidden.id) == ((), "1")
+    for resource in ("screened-a", "screened-b", "screened-c"):
+        ThreadMemory.delete_sessions(resource)
+
+
+def test_threads_are_scanned_from_the_command_line(
+    connection: Connection, valkey_url: str, postgres_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ThreadMemory("s", resource_id="scanned", screened=False).append([said("fine"), SECRETS[0][0]])
+    here = ["--url", valkey_url, "--postgres", postgres_url, "--threads"]
+    assert main(["scan", "--agent", "scanned", *here]) == 1
+    out = capsys.readouterr().out
+    assert "scanned/s" in out
+    assert "2 messages scanned, 1 blocked" in out
+    assert "AKIA" not in out
+    assert main(["scan", "--agent", "nobody-there", *here]) == 2
+    assert main(["scan", "--agent", "scanned", "--action", "erase", *here]) == 2
+    assert main(["scan", "--model", "a:B", *here]) == 2
+    ThreadMemory.delete_sessions("scanned")

@@ -133,14 +133,19 @@ def ids_of(ids: object) -> tuple[Any, ...]:
     return tuple(ids)
 
 
-def checked_seconds(name: str, value: object) -> Seconds:
-    """A time that a call may take.
+def checked_seconds(name: str, value: object, *, zero: bool = False) -> Seconds:
+    """A time that a call may take; `zero`: it may take none.
 
     Raises:
-        QueryError: no number of seconds above 0.
+        QueryError: no such number of seconds.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise QueryError(f"{name} is a number of seconds above 0")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value < float("inf")
+        or (value == 0 and not zero)
+    ):
+        raise QueryError(f"{name} is a number of seconds" + (", at least 0" if zero else " above 0"))
     return value
 
 

@@ -76,7 +76,7 @@ def _plan(
 ) -> Plan[Forgotten]:
     batches.refuse("forget()")
     scope = scope_of_call(spec_of(model), partition, "forget")
-    checked_seconds("patience", patience)
+    checked_seconds("patience", patience, zero=True)
     return forgotten(scope, ours=port.current().owns_server, certify=certify, patience=patience)
 
 

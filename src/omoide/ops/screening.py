@@ -179,7 +179,7 @@ def screened(
     spec = spec_of(model)
     if action not in ACTIONS:
         raise QueryError(f"an action is one of {', '.join(ACTIONS)}")
-    _check_firewall()
+    check_firewall()
     begun, page = _read_cursor(cursor)
     scopes, total = yield from _scopes(spec, partition)
     state = _Run(model, action, progress, total)
@@ -190,7 +190,8 @@ def screened(
     return Screened(action, state.scanned, tuple(state.found), state.suspect, state.removed, state.left)
 
 
-def _check_firewall() -> None:
+def check_firewall() -> None:
+    """Raise PolicyError when the firewall does not find what it has to."""
     from omoide.privacy import self_test
 
     checked = self_test()
@@ -341,4 +342,13 @@ def _read_cursor(cursor: str | None) -> tuple[str, str]:
     return place, page
 
 
-__all__ = ["ACTIONS", "Found", "Progress", "Screened", "ascan_memories", "scan_memories", "screened"]
+__all__ = [
+    "ACTIONS",
+    "Found",
+    "Progress",
+    "Screened",
+    "ascan_memories",
+    "check_firewall",
+    "scan_memories",
+    "screened",
+]

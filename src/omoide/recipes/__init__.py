@@ -12,6 +12,7 @@ from omoide.recipes.longterm.tools import Tool, Toolset, tools_of
 from omoide.recipes.reports import OutcomeReport
 from omoide.recipes.subconscious_memory import SubconsciousMemory
 from omoide.recipes.thread_memory import Thread, ThreadMemory
+from omoide.recipes.thread_screening import ascan_threads, scan_threads
 
 __all__ = [
     "DefaultMemory",
@@ -28,9 +29,11 @@ __all__ = [
     "Toolset",
     "aledger",
     "amaintain",
+    "ascan_threads",
     "ledger",
     "maintain",
     "raw_turn",
+    "scan_threads",
     "statements",
     "tools_of",
 ]

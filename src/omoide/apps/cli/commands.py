@@ -286,7 +286,11 @@ def scan(
         str | None,
         typer.Option("--resume", metavar="CURSOR", help="Go on where a run that was cut short had got to."),
     ] = None,
+    threads: Annotated[
+        bool, typer.Option("--threads", help="The messages of threads, of all resources or of --agent.")
+    ] = False,
     url: Url = None,
+    postgres: Postgres = None,
     namespace: Namespace = None,
     as_json: AsJson = False,
 ) -> int:
@@ -295,10 +299,16 @@ def scan(
     All partitions of the model, or one. Exit code 1 when something blocked is still there.
     """
     from omoide.apps.cli.scan import scan as run
+    from omoide.apps.cli.scan import scan_threads
 
+    if threads:
+        if partition or model != DEFAULT_MODEL:
+            raise QueryError("threads belong to no model: --threads goes with --agent alone")
+        with opened(url, namespace, postgres=postgres):
+            return give(scan_threads(agent, action=action, resume=resume), as_json=as_json)
     kind = model_at(model)
     where = given_partition(kind, agent, partition)
-    with opened(url, namespace):
+    with opened(url, namespace, postgres=postgres):
         return give(run(kind, where, action=action, resume=resume), as_json=as_json)
 
 

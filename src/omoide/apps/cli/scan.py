@@ -1,6 +1,6 @@
 """`omoide scan`: the firewall over what is already stored.
 
-scan    omoide.ops.screening.scan_memories
+scan    omoide.ops.screening.scan_memories, omoide.recipes.scan_threads
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from omoide.apps.cli.output import FAILED, Answer, Meter, say, table
 from omoide.apps.cli.target import check_found
+from omoide.errors import NotFoundError, QueryError
 
 if TYPE_CHECKING:
     from omoide.ops.model import Model
@@ -58,6 +59,27 @@ def scan(
     return Answer(_data(found, place.cursor), _report(found), _code(found), _notes(found))
 
 
+def scan_threads(resource_id: str | None, *, action: str = "report", resume: str | None = None) -> Answer:
+    """Scan the messages of threads, of a resource or of all; as `scan`, and nothing is taken out of a thread.
+
+    Raises:
+        QueryError: another action than `report`, or a cursor.
+        NotFoundError: the resource has no thread.
+    """
+    from omoide.recipes import scan_threads as run
+
+    if action != "report" or resume is not None:
+        raise QueryError("threads are reported only", hint="ThreadMemory(session, resource_id=...).delete()")
+    meter = Meter("scanned")
+    try:
+        found = run(resource_id, progress=meter)
+    finally:
+        meter.close()
+    if resource_id is not None and not found.scanned:
+        raise NotFoundError(f"no thread of {resource_id!r} is stored")
+    return Answer(_data(found, ""), _report(found, "messages"), _code(found), _notes(found))
+
+
 def _code(found: Screened) -> int:
     return FAILED if len(found.found) > found.removed else 0
 
@@ -86,13 +108,13 @@ def _data(found: Screened, cursor: str) -> dict[str, Any]:
     }
 
 
-def _report(found: Screened) -> str:
+def _report(found: Screened, what: str = "memories") -> str:
     rows: list[tuple[str, ...]] = [("partition", "id", "reason", "rule")]
     rows += [("/".join(one.partition) or "?", one.id or "?", one.reason, one.rule) for one in found.found]
     lines = [table(rows)] if found.found else []
     done = {"quarantine": "put in quarantine", "erase": "erased"}.get(found.action)
-    what = f", {found.removed} {done}" if done else ""
-    lines.append(f"{found.scanned:,} memories scanned, {len(found.found)} blocked{what}")
+    gone = f", {found.removed} {done}" if done else ""
+    lines.append(f"{found.scanned:,} {what} scanned, {len(found.found)} blocked{gone}")
     return "\n".join(lines)
 
 

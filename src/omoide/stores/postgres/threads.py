@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from omoide.errors import ConflictError
 from omoide.stores.postgres.script import Script, Step
 
-__all__ = ["LINE", "Thread", "append", "count", "delete", "messages", "threads"]
+__all__ = ["LINE", "Place", "Thread", "append", "count", "delete", "messages", "page", "said", "threads"]
 
 LINE = "threads"
 """The migrations of its tables."""
@@ -27,6 +27,9 @@ class Thread(NamedTuple):
     created_at: datetime
     updated_at: datetime
 
+
+Place: TypeAlias = tuple[str, str, int]
+"""Resource, session, and the place of a message in it."""
 
 _NUMBER = """
 INSERT INTO popagent_threads AS t (resource_id, session_id, messages) VALUES (%s, %s, %s)
@@ -88,6 +91,26 @@ def count(resource: str, session: str) -> Script[int]:
         (resource, session),
     )
     return int(rows[0][0]) if rows else 0
+
+
+def said(resource: str | None) -> Script[int]:
+    """How many messages there are, of a resource or of all."""
+    rows = yield Step(
+        "SELECT count(*) FROM popagent_messages WHERE %s::text IS NULL OR resource_id = %s",
+        (resource, resource),
+    )
+    return int(rows[0][0])
+
+
+def page(resource: str | None, after: Place, size: int) -> Script[list[tuple[Place, str]]]:
+    """The next messages after a place, of a resource or of all: for upkeep, which looks at every row."""
+    rows = yield Step(
+        "SELECT resource_id, session_id, place, message FROM popagent_messages"
+        " WHERE (resource_id, session_id, place) > (%s, %s, %s) AND (%s::text IS NULL OR resource_id = %s)"
+        " ORDER BY resource_id, session_id, place LIMIT %s",
+        (*after, resource, resource, size),
+    )
+    return [((owner, session, place), text) for owner, session, place, text in rows]
 
 
 def delete(resource: str, sessions: Sequence[str] | None) -> Script[int]:
