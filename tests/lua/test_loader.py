@@ -57,6 +57,8 @@ REDIS_7_0 = frozenset(
         "ZSCORE",
     ]
 )
+LIBRARIES = Path(omoide.lua.__file__).parent / "lib"
+_FUNCTION = re.compile(r"^local function (\w+)", re.MULTILINE)
 WRITES = frozenset(
     [
         "APPEND",
@@ -93,6 +95,18 @@ def test_every_verb_says_what_it_takes_and_what_it_costs(name: str) -> None:
 def test_the_digest_is_the_server_s(name: str, keys: Keys) -> None:
     script = load(name)
     assert keys.redis.script_load(script.source).encode() == script.sha
+
+
+@pytest.mark.parametrize("name", names())
+def test_it_has_the_functions_it_names_and_no_others(name: str) -> None:
+    script = load(name)
+    source = script.source
+    libraries = [(LIBRARIES / f"{one}.lua").read_text("utf-8") for one in script.includes]
+    everywhere = {one for text in libraries for one in _FUNCTION.findall(text)}
+    named = Counter(re.findall(r"[A-Za-z_]\w*", source))
+    defined = set(_FUNCTION.findall(source))
+    assert everywhere & named.keys() <= defined
+    assert not [one for one in defined if named[one] < 2]
 
 
 def test_an_included_library_is_there_once_and_before_its_users() -> None:

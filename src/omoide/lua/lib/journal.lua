@@ -49,28 +49,26 @@ local function hset(key, field, value, old)
   call('HSET', key, field, value)
 end
 
--- names, values and old values (when known) are lists of equal length; at most 500 pairs go in one command
+-- names, values and old values (nil: to be looked for) are lists of equal length; at most 500 pairs go in one command
 local function hset_many(key, names, values, known)
+  local old = known or call('HMGET', key, unpack(names))
+  need_leave('HSET', key)
+  need_leave('HDEL', key)
+  undone = undone + 1
+  undo[undone] = { 'fields', key, names, old }
   for first = 1, #names, 500 do
-    local last = math.min(#names, first + 499)
-    local old, offset = known, 0
-    if not known then old, offset = call('HMGET', key, unpack(names, first, last)), first - 1 end
-    local restore, gone, pairs_, n, m, k = { 'HSET', key }, { 'HDEL', key }, {}, 2, 2, 0
-    for i = first, last do
-      local before = old[i - offset]
-      if before then
-        restore[n + 1], restore[n + 2] = names[i], before
-        n = n + 2
-      else
-        m = m + 1
-        gone[m] = names[i]
-      end
-      pairs_[k + 1], pairs_[k + 2] = names[i], values[i]
-      k = k + 2
+    local pairs_, n = {}, 0
+    for i = first, math.min(#names, first + 499) do
+      pairs_[n + 1], pairs_[n + 2] = names[i], values[i]
+      n = n + 2
     end
-    if n > 2 then note(unpack(restore)) end
-    if m > 2 then note(unpack(gone)) end
-    call('HSET', key, unpack(pairs_))
+    call('HSET', key, unpack(pairs_, 1, n))
+  end
+end
+
+local function restore_fields(key, names, old)
+  for i = 1, #names do
+    if old[i] then pcall_redis('HSET', key, names[i], old[i]) else pcall_redis('HDEL', key, names[i]) end
   end
 end
 
@@ -168,7 +166,9 @@ end
 local function rollback()
   for i = undone, 1, -1 do
     local entry = undo[i]
-    if entry[1] ~= 'truncate' then
+    if entry[1] == 'fields' then
+      restore_fields(entry[2], entry[3], entry[4])
+    elseif entry[1] ~= 'truncate' then
       pcall_redis(unpack(entry))
     elseif entry[3] == 0 then
       pcall_redis('DEL', entry[2])

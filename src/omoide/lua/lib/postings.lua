@@ -3,14 +3,19 @@
 
 -- Append one posting of `row` to the list of every term; a full tail is sealed first.
 local function append_postings(Q, row, terms, codes)
-  local tails, values = hmget(Q.t, terms), {}
+  local tails, values, made = hmget(Q.t, terms), {}, {} -- made: few codes are distinct
   local base = row * 1024
   for i = 1, #terms do
-    local posting, tail = pack('>I4', base + codes[i]), tails[i]
+    local code, tail = codes[i], tails[i]
+    local posting = made[code]
+    if not posting then
+      posting = pack('>I4', base + code)
+      made[code] = posting
+    end
     if not tail then
       tail = posting
     else
-      local start = unpack_bytes('>I4', tail) >= MARK and 13 or 1
+      local start = string.byte(tail) == 255 and 13 or 1
       if #tail - start + 1 < SEALED_BYTES then
         tail = tail .. posting
       else
@@ -51,20 +56,20 @@ local function find_posting(data, start, row)
   end
 end
 
--- The sealed segment that holds a row: interpolation, then bisection over the segments' first rows.
-local function find_segment(Q, term, sealed, last_sealed, row)
+-- The sealed segment that holds a row: from a guess, whose data does not, by bisection over the segments' first rows.
+local function find_segment(Q, term, sealed, guess, data, row)
   local low, high = 0, math.floor((sealed - 1) / 16)
-  local guess = math.min(high, math.floor(row / (last_sealed + 1) * (high + 1)))
-  while low <= high do
-    local name = segment_name(term, guess)
-    local data = call('HGET', Q.s, name)
+  while true do
     if not data then error('CORRUPT a sealed segment is missing', 0) end
-    local at = find_posting(data, 1, row)
-    if at then return name, data, at end
     local first = first_row(data)
     if not first then break end
     if first > row then high = guess - 1 else low = guess + 1 end
+    if low > high then break end
     guess = math.floor((low + high) / 2)
+    local name = segment_name(term, guess)
+    data = call('HGET', Q.s, name)
+    local at = data and find_posting(data, 1, row)
+    if at then return name, data, at end
   end
   for number = low, high do -- a segment of nulls gives no direction
     local name = segment_name(term, number)
@@ -77,9 +82,26 @@ end
 
 local function with_null(data, at) return string.sub(data, 1, at - 1) .. '\0\0\0\0' .. string.sub(data, at + 4) end
 
+-- Null the postings of a row in sealed segments: those where it should be are read together.
+local function null_sealed(Q, row, lists)
+  local names, values, guesses = {}, {}, {}
+  for i = 1, #lists do
+    local last = math.floor((lists[i].sealed - 1) / 16)
+    guesses[i] = math.min(last, math.floor(row / (lists[i].last + 1) * (last + 1)))
+    names[i] = segment_name(lists[i].term, guesses[i])
+  end
+  local old = hmget(Q.s, names)
+  for i = 1, #lists do
+    local at = old[i] and find_posting(old[i], 1, row)
+    if not at then names[i], old[i], at = find_segment(Q, lists[i].term, lists[i].sealed, guesses[i], old[i], row) end
+    values[i] = with_null(old[i], at)
+  end
+  if #names > 0 then hset_many(Q.s, names, values, old) end
+end
+
 -- Null the postings of a row in place, so that no position moves; a list left with nulls only goes.
 local function null_postings(Q, row, terms)
-  local tails, names, values, old, n = hmget(Q.t, terms), {}, {}, {}, 0
+  local tails, names, values, old, lists, n = hmget(Q.t, terms), {}, {}, {}, {}, 0
   for i = 1, #terms do
     local term, tail = terms[i], tails[i]
     if not tail then error('CORRUPT a posting list is missing', 0) end
@@ -95,12 +117,12 @@ local function null_postings(Q, row, terms)
         if not at then error('CORRUPT a posting is missing', 0) end
         tail = with_null(tail, at)
       else
-        local name, data, at = find_segment(Q, term, sealed, last_sealed, row)
-        hset(Q.s, name, with_null(data, at), data)
+        lists[#lists + 1] = { term = term, sealed = sealed, last = last_sealed }
       end
       if sealed > 0 then tail = string.sub(tail, 1, 4) .. pack('>I4', nulls + 1) .. string.sub(tail, 9) end
       names[n], values[n] = term, tail
     end
   end
+  null_sealed(Q, row, lists)
   if n > 0 then hset_many(Q.t, names, values, old) end
 end
