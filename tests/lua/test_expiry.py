@@ -205,7 +205,7 @@ def test_at_most_sixteen_go_at_once(connection: Connection, scope: Scope) -> Non
 
 
 def test_long_texts_bound_what_one_write_evicts(connection: Connection, scope: Scope) -> None:
-    """256 terms of erased records are enough for one write, and the rest follows."""
+    """Two records of many terms are enough for one write, and the rest follows."""
     execute = connection.store.execute
     text = " ".join(f"w{number}" for number in range(200))
     for number in range(6):

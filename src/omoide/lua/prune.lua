@@ -2,7 +2,7 @@
 -- KEYS: head
 -- ARGV: limit, at most 64
 -- Returns: how many went
--- Cost: O(distinct terms of the records); stops after 256 terms
+-- Cost: O(distinct terms of the records); stops after 128 terms
 -- Include: head erase
 return atomically(function()
   local now = clock()

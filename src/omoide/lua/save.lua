@@ -36,13 +36,13 @@ local function refusal(old, now)
 end
 
 -- Surplus beyond the cap goes: what is not valid any more, over longest first, then the lowest in the decay order; never
--- the row just written.
+-- the row just written. Two at least, however long, so that a partition over its cap shrinks.
 local function evict(H, S, G, row, erased, now)
   local surplus, evicted, budget = plan.cap > 0 and math.min(16, H.n - plan.cap) or 0, 0, MOST_TERMS
   if surplus <= 0 then return 0 end
   local function take(rows)
     for i = 1, #rows do
-      if evicted == surplus or budget <= 0 then return end
+      if evicted == surplus or (budget <= 0 and evicted > 1) then return end
       if tonumber(rows[i]) ~= row then
         budget = budget - erase_both(P, H, S, G, rows[i], erased, true)
         evicted = evicted + 1

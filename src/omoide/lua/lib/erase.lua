@@ -1,6 +1,6 @@
 -- erase: the one routine that takes a record out, with all its traces
 -- Include: journal partition footprint postings graph versions vectors
-local MOST_TERMS = 256 -- of records that a write takes out by the way: what is over then stays for the next one
+local MOST_TERMS = 128 -- of records that a write takes out by the way: what is over then stays for the next one
 
 local function footprint_of(Q, row) return parse_footprint(call('HGET', Q.f, row)) end
 
