@@ -15,33 +15,32 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from omoide.core.associations import ENTITY_WEIGHT, MOST_NAMED, Graph
-from omoide.core.confidence import Beta, update
 from omoide.model.schema import Scope
-from omoide.ops.request import Changes, Evidence, Kept, Observe, ObserveReply, Put, PutReply, RowState
+from omoide.ops.request import Changes, Observe, ObserveReply, Put, PutReply, RowState
 from omoide.stores.postgres.columns import escaped, unescaped
+from omoide.stores.postgres.edges import Edges
 from omoide.stores.postgres.parts import parts_of
 from omoide.stores.postgres.rows import (
     KNOWN,
     Entries,
     Known,
     Prepared,
-    entity_digest,
     entries_of,
     order_of,
     state_of,
 )
+from omoide.stores.postgres.rules import begin_evidence, believe, done_before, expanded, keep, refusal
 from omoide.stores.postgres.script import Script, Step, identifier
 from omoide.stores.postgres.tables import Table, row_values
+from omoide.stores.postgres.told import tell, told_of
 from omoide.stores.postgres.versions import Versions, place_of, unkeyed
-from omoide.stores.redis.codec import digest, kind, prior
+from omoide.stores.redis.codec import digest, kind
 
-__all__ = ["Committed", "Ledger", "edges_of"]
+__all__ = ["Committed", "Ledger"]
 
 DUE_AT_ONCE = 16
 MOST_EVICTED = 16
 MOST_OPERATIONS = 5
-TOLD_SECONDS = 172_800
 DIGEST = 8
 """Bytes of a slot that stand for the text alone; more hold its vector."""
 
@@ -93,7 +92,7 @@ class Ledger:
         self._states: dict[str, RowState] = {}
         self._erased: dict[str, None] = {}
         self._counters: dict[str, int] = {}
-        self._linked: set[str] = set()
+        self._edges = Edges(table, partition, self.at)
         self._versions = Versions(table, partition)
         self._op = ""
 
@@ -107,9 +106,9 @@ class Ledger:
     def finish(self, replies: Iterable[Any]) -> Script[Committed]:
         """Note what changed, and let go."""
         spans = self._versions.changed
-        if not (self._rows or self._states or spans or self._erased or self._counters or self._linked):
+        if not (self._rows or self._states or spans or self._erased or self._counters or self._edges.changed):
             return Committed(tuple(replies))
-        edges = yield from self._edges_to_tell()
+        edges = yield from self._edges.told()
         changes = parts_of(
             Changes(
                 rows=tuple(self._rows.values()),
@@ -125,7 +124,7 @@ class Ledger:
             for number, part in enumerate(changes, 1)
         ]
         seq = self._seq + len(changes)
-        linked = [escaped(id) for id in sorted(self._linked)]
+        linked = [escaped(id) for id in sorted(self._edges.changed)]
         counters = [escaped(name) for name in self._counters]
         shown = 0 if self._kept else self._shown
         for entry in entries[:-1]:
@@ -147,7 +146,7 @@ class Ledger:
         operation = digest(put.operation_id)
         old = yield from self._known(put.id)
         if old is not None:
-            done = _done_before(old.operations, operation)
+            done = done_before(old.operations, operation)
             if done is not None:
                 ago, evicted = done
                 version = old.version - ago
@@ -157,7 +156,7 @@ class Ledger:
         if old is not None and old.expired(self.now_ms):
             yield from self._erase([put.id], seal=True)
             old = None
-        refused = _refusal(put, old, self.now_ms) or (yield from self._clash(put))
+        refused = refusal(put, old, self.now_ms) or (yield from self._clash(put))
         if refused is not None:
             return refused
         prepared = entries_of(put)
@@ -168,8 +167,8 @@ class Ledger:
                 return chain
             known.chain = chain
         known.valid_to = yield from self._versions.end_of(put.id, known)
-        entities = _entities(prepared.entries) if self.spec.graph else ()
-        yield from self._relink(put, old, entities, known.row)
+        if self.spec.graph:
+            yield from self._link(put, prepared, known.row, known_before=old is not None)
         embedded = yield from self._store(put, prepared, known, new=old is None)
         closed = yield from self._versions.enter(put.id, known, old)
         evicted = yield from self._evict(put)
@@ -219,8 +218,10 @@ class Ledger:
         """Apply outcomes. `turn_ids`: the records of the turn; None when nobody can tell."""
         for name, delta in request.counters:
             yield from self.count(name, delta)
-        items, linked = _expanded(request, turn_ids or ())
-        told = yield from self._told(request, [item.id for item in items])
+        items, linked = expanded(request, turn_ids or ())
+        told: dict[str, int] = {}
+        if request.turn is not None:
+            told = yield from told_of(self.at, request.turn, [item.id for item in items])
         mark = 2 if request.echo else 1
         states: list[str] = []
         applied: dict[str, None] = {}
@@ -238,15 +239,14 @@ class Ledger:
                     told[item.id] = told.get(item.id, 0) | mark
             states.append(state)
             if state == "applied" and known is not None:
-                yield from self._believe(item, known)
+                if believe(self.spec, item, known, self.now_ms):
+                    yield from self._store_state(item.id, known)
                 applied[item.id] = None
         if request.turn is not None and applied:
-            yield from self._tell(request.turn, {id: told[id] for id in applied})
+            yield from tell(self.at, request.turn, {id: told[id] for id in applied})
         together = [id for id in linked if id in applied]
         if request.link > 0 and len(together) > 1:
-            graph = yield from self._graph(together)
-            graph.link_all(together, request.link)
-            yield from self._save(graph)
+            yield from self._edges.link_all(together, request.link)
         self._op = self._op or "observe"
         return ObserveReply(tuple(item.id for item in items), tuple(states))
 
@@ -256,7 +256,7 @@ class Ledger:
             known = yield from self._known(id)
             if known is None or known.expired(self.now_ms):
                 continue
-            self._begin_evidence(known)
+            begin_evidence(self.spec, known)
             known.accesses += number
             known.accessed_ms = max(known.accessed_ms, last_ms)
             yield from self._store_state(id, known)
@@ -268,9 +268,7 @@ class Ledger:
             known = yield from self._known(id)
             if known is None or known.expired(self.now_ms) or first == second:
                 return 0.0
-        graph = yield from self._graph([first, second])
-        weight = graph.add(first, second, delta)
-        yield from self._save(graph)
+        weight = yield from self._edges.link(first, second, delta)
         self._op = self._op or "link"
         return weight
 
@@ -374,7 +372,7 @@ class Ledger:
             expires_ms=None if put.ttl_ms is None else self.now_ms + put.ttl_ms,
         )
         if put.kept is not None:
-            _keep(known, put.kept)
+            keep(known, put.kept)
         if old is not None:
             known.operations += old.operations[: 10 * (MOST_OPERATIONS - 1)]
             known.time_ms = old.time_ms if put.time_ms is None else put.time_ms
@@ -426,6 +424,13 @@ class Ledger:
             rows = yield Step(statement, (*held.values(), *self._this(put.id)))
         return bool(rows[0][0])
 
+    def _link(self, put: Put, prepared: Prepared, row: int, *, known_before: bool) -> Script[None]:
+        """The edges that a record comes with, or those that its names give it."""
+        if put.kept is not None:
+            yield from self._edges.join(put.id, dict(put.kept.edges))
+        names = prepared.entries.entities
+        yield from self._edges.name(put.id, names, row, link=put.kept is None, known=known_before)
+
     def _evict(self, put: Put) -> Script[int]:
         """Surplus beyond the cap goes: what is not valid any more, over longest first, then the lowest in the
         decay order; never the record just written.
@@ -464,21 +469,13 @@ class Ledger:
         )
         yield from self._versions.leave([one for one in gone if one[0] is not None], seal=seal)
         if self.spec.graph:
-            graph = yield from self._graph(ids)
-            for id in ids:
-                graph.remove(id)
-            yield from self._save(graph)
-            yield Step(
-                "DELETE FROM omoide_entities WHERE model = %s AND partition = %s AND id = ANY(%s)",
-                (*self.at, keys),
-            )
+            yield from self._edges.remove(ids)
         self._records -= len(ids)
         self._op = self._op or "erase"
         for id in ids:
             self._rows.pop(id, None)
             self._states.pop(id, None)
             self._versions.changed.pop(id, None)
-            self._linked.discard(id)
             self._erased[id] = None
 
     def _note_row(self, id: str, known: Known, entries: Entries, body: bytes, slot: bytes) -> None:
@@ -487,30 +484,6 @@ class Ledger:
         self._rows.pop(id, None)  # it comes after what was written before it, as its row does
         self._rows[id] = state_of(self.spec, id, known, entries, body, slot)
         self._op = self._op or "put"
-
-    # ---- evidence
-
-    def _begin_evidence(self, known: Known) -> None:
-        if known.alpha is None or known.beta is None:
-            start = prior(self.spec)
-            known.alpha, known.beta = start["alpha"], start["beta"]
-
-    def _believe(self, item: Evidence, known: Known) -> Script[None]:
-        evidence = item.support > 0 or item.against > 0
-        touched = item.touch and self.spec.decay is not None
-        if evidence or item.access:
-            self._begin_evidence(known)
-        if evidence and known.alpha is not None and known.beta is not None:
-            cap = prior(self.spec)["cap"]
-            known.alpha, known.beta = update(Beta(known.alpha, known.beta), item.support, item.against, cap)
-            known.up += item.support > 0
-            known.down += item.against > 0
-        if item.access:
-            known.accesses, known.accessed_ms = known.accesses + 1, self.now_ms
-        if touched:
-            known.order = order_of(self.spec, known.base, self.now_ms / 1000)
-        if evidence or item.access or touched:
-            yield from self._store_state(item.id, known)
 
     def _store_state(self, id: str, known: Known) -> Script[None]:
         yield Step(
@@ -533,144 +506,6 @@ class Ledger:
                 written, statistics=state.statistics, confidence=state.confidence, order=state.order
             )
 
-    def _told(self, request: Observe, ids: Sequence[str]) -> Script[dict[str, int]]:
-        if request.turn is None:
-            return {}
-        yield Step("DELETE FROM omoide_told WHERE until < now() AND model = %s AND partition = %s", self.at)
-        rows = yield Step(
-            "SELECT id, told FROM omoide_told"
-            " WHERE model = %s AND partition = %s AND turn = %s AND id = ANY(%s)",
-            (*self.at, escaped(request.turn), [escaped(id) for id in ids]),
-        )
-        return {unescaped(id): told for id, told in rows}
-
-    def _tell(self, turn: str, told: dict[str, int]) -> Script[None]:
-        yield Step(
-            "INSERT INTO omoide_told (model, partition, turn, id, told, until)"
-            " VALUES (%s, %s, %s, %s, %s, now() + make_interval(secs => %s))"
-            " ON CONFLICT (model, partition, turn, id) DO UPDATE SET told = excluded.told",
-            many=[
-                (*self.at, escaped(turn), escaped(id), number, TOLD_SECONDS) for id, number in told.items()
-            ],
-        )
-
-    # ---- graph
-
-    def _graph(self, ids: Sequence[str]) -> Script[Graph]:
-        return (yield from graph_of(self.at, ids))
-
-    def _save(self, graph: Graph) -> Script[None]:
-        """Store the edges that changed."""
-        if not graph.changed:
-            return
-        kept = [(first, second, graph.weight(first, second)) for first, second in sorted(graph.changed)]
-        gone = [(first, second) for first, second, weight in kept if weight <= 0]
-        if gone:
-            yield Step(
-                "DELETE FROM omoide_edges AS held"
-                " USING unnest(%s::text[], %s::text[]) AS gone (first, second)"
-                " WHERE model = %s AND partition = %s"
-                " AND held.first = gone.first AND held.second = gone.second",
-                ([escaped(first) for first, _ in gone], [escaped(second) for _, second in gone], *self.at),
-            )
-        stored = [edge for edge in kept if edge[2] > 0]
-        if stored:
-            yield Step(
-                "INSERT INTO omoide_edges (model, partition, first, second, weight)"
-                " SELECT %s, %s, * FROM unnest(%s::text[], %s::text[], %s::real[])"
-                " ON CONFLICT (model, partition, first, second) DO UPDATE SET weight = excluded.weight",
-                (
-                    *self.at,
-                    [escaped(first) for first, _, _ in stored],
-                    [escaped(second) for _, second, _ in stored],
-                    [weight for _, _, weight in stored],
-                ),
-            )
-        self._linked.update(id for pair in graph.changed for id in pair)
-
-    def _relink(self, put: Put, old: Known | None, entities: Sequence[str], row: int) -> Script[None]:
-        """Link a record with those that name the same; its older edges stay where they are stronger."""
-        if not self.spec.graph:
-            return
-        id = put.id
-        if put.kept is not None:
-            yield from self._join(id, dict(put.kept.edges))
-        if old is not None:
-            yield Step(
-                "DELETE FROM omoide_entities WHERE model = %s AND partition = %s AND id = %s",
-                (*self.at, escaped(id)),
-            )
-        if not entities:
-            return
-        names = [entity_digest(name) for name in entities]
-        rows = yield Step(
-            "SELECT wanted.at, found.id FROM unnest(%s::bytea[]) WITH ORDINALITY AS wanted (name, at)"
-            " CROSS JOIN LATERAL (SELECT id, row FROM omoide_entities WHERE model = %s AND partition = %s"
-            " AND name = wanted.name ORDER BY row DESC LIMIT %s) AS found ORDER BY wanted.at, found.row",
-            (names, *self.at, MOST_NAMED),
-        )
-        others = list(dict.fromkeys(unescaped(other) for _, other in rows)) if put.kept is None else []
-        if others:
-            graph = yield from self._graph([id, *others])
-            before = graph.of(id)
-            fresh = Graph()
-            for other in others:
-                fresh.add(id, other, ENTITY_WEIGHT)
-            for other, weight in fresh.of(id).items():
-                graph.raise_to(id, other, max(weight, before.get(other, 0.0)))
-            for name in (id, *others):
-                graph.trim(name)
-            yield from self._save(graph)
-        yield Step(
-            "INSERT INTO omoide_entities (model, partition, name, row, id) SELECT %s, %s, name, %s, %s"
-            " FROM unnest(%s::bytea[]) AS name ON CONFLICT DO NOTHING",
-            (*self.at, row, escaped(id), names),
-        )
-
-    def _join(self, id: str, edges: dict[str, float]) -> Script[None]:
-        """Give a record the edges it comes with, to those that are there."""
-        if not edges:
-            return
-        rows = yield Step(
-            self._sql("SELECT {id} FROM {table} WHERE _partition = %s AND {id} = ANY(%s)"),
-            (self.partition, [escaped(other) for other in edges]),
-        )
-        there = {unescaped(other) for (other,) in rows}
-        graph = yield from self._graph([id, *sorted(there)])
-        for other, weight in edges.items():
-            if other in there:
-                graph.add(id, other, weight)
-        yield from self._save(graph)
-
-    def _edges_to_tell(self) -> Script[tuple[tuple[str, tuple[tuple[str, float], ...]], ...]]:
-        """All edges of every record whose edges changed."""
-        if not self._linked:
-            return ()
-        return (yield from edges_of(self.at, sorted(self._linked)))
-
-
-def edges_of(
-    at: tuple[str, str], ids: Sequence[str]
-) -> Script[tuple[tuple[str, tuple[tuple[str, float], ...]], ...]]:
-    """All edges of each of some records, by id."""
-    if not ids:
-        return ()
-    graph = yield from graph_of(at, ids)
-    return tuple((id, tuple(sorted(graph.of(id).items()))) for id in ids)
-
-
-def graph_of(at: tuple[str, str], ids: Sequence[str]) -> Script[Graph]:
-    """All edges of some records of a partition."""
-    keys = [escaped(id) for id in ids]
-    rows = yield Step(
-        "WITH edges AS (SELECT first, second, weight FROM omoide_edges WHERE model = %s AND partition = %s"
-        " AND first = ANY(%s)"
-        " UNION SELECT first, second, weight FROM omoide_edges WHERE model = %s AND partition = %s"
-        " AND second = ANY(%s)) SELECT first, second, weight FROM edges",
-        (*at, keys, *at, keys),
-    )
-    return Graph((unescaped(first), unescaped(second), weight) for first, second, weight in rows)
-
 
 _THIS = " WHERE _partition = %s AND {id} = %s"
 _OVER = "AND _valid_to <= %s ORDER BY _valid_to, _row"
@@ -683,58 +518,3 @@ def _ids_of(changes: Changes) -> list[str]:
 
 
 _NO_ENTRIES = Entries((), 0, 0, b"")
-
-
-def _entities(entries: Entries) -> tuple[str, ...]:
-    return entries.entities
-
-
-def _keep(known: Known, kept: Kept) -> None:
-    """The state that a new record comes with."""
-    known.version = kept.version
-    if kept.order is not None:
-        known.order = kept.order
-    if kept.expires_ms:
-        known.expires_ms = kept.expires_ms
-    if kept.statistics is not None:
-        held = kept.statistics
-        known.alpha, known.beta = held.alpha, held.beta
-        known.up, known.down = held.corroborations, held.contradictions
-        known.accesses, known.accessed_ms = held.access_count, held.accessed_ms
-
-
-def _done_before(operations: bytes, operation: bytes) -> tuple[int, int] | None:
-    """(how many writes ago this operation was done, what it evicted); None when it is new."""
-    for at in range(0, len(operations), 10):
-        if operations[at : at + 8] == operation:
-            return at // 10, int.from_bytes(operations[at + 8 : at + 10], "little")
-    return None
-
-
-def _refusal(put: Put, old: Known | None, now_ms: int) -> PutReply | None:
-    """What stands in the way: a lost race, a taken id, a record that was deleted, a deadline that is over."""
-    version = 0 if old is None else old.version
-    if put.expect_version is not None and put.expect_version != version:
-        return PutReply("deleted" if old is None else "version", version)
-    if put.mode == "create" and old is not None:
-        return PutReply("exists", version)
-    if put.mode == "update" and old is None:
-        return PutReply("deleted", 0)
-    if put.kept is not None and 0 < put.kept.expires_ms <= now_ms:
-        return PutReply("expired", 0)
-    return None
-
-
-def _expanded(request: Observe, turn_ids: Sequence[str]) -> tuple[list[Evidence], list[str]]:
-    """One item per record: an item without an id stands for every record of the turn. And who gets linked."""
-    items: list[Evidence] = []
-    linked = list(request.linked)
-    for item in request.evidence:
-        if item.id:
-            items.append(item)
-            continue
-        for place, id in enumerate(sorted(turn_ids, key=str.encode)):
-            items.append(Evidence(id, item.support, item.against, item.touch, item.access))
-            if request.link > 0 and place < 32:
-                linked.append(id)
-    return items, linked

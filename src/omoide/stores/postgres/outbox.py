@@ -20,7 +20,7 @@ from omoide.model.instance import Instance
 from omoide.model.schema import Scope
 from omoide.ops.request import Applied, Apply, Changes, Pause
 from omoide.stores.postgres.columns import escaped, unescaped
-from omoide.stores.postgres.ledger import edges_of
+from omoide.stores.postgres.edges import edges_of
 from omoide.stores.postgres.parts import WORK, work_of
 from omoide.stores.postgres.rows import row_columns, row_state
 from omoide.stores.postgres.session import Script, Step

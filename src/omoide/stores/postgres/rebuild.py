@@ -19,7 +19,7 @@ from omoide.errors import OmoideError, StoreError
 from omoide.model.schema import Scope
 from omoide.ops.request import Adopt, Apply, BeginRestore, Changes, LoadRows, Pause, RowState
 from omoide.stores.postgres.columns import escaped, unescaped
-from omoide.stores.postgres.ledger import edges_of
+from omoide.stores.postgres.edges import edges_of
 from omoide.stores.postgres.outbox import drain, pending
 from omoide.stores.postgres.renew import renew
 from omoide.stores.postgres.rows import row_columns, row_state
