@@ -54,6 +54,7 @@ end
 take_values({ plan.bodies, plan.footprints, plan.statistics, plan.slots, plan.versions }, ARGV[4])
 call('SETRANGE', Q.a, plan.first * 32, numbered(ARGV[2]))
 call('SETRANGE', Q.w, plan.first * 24, ARGV[3])
+if #ARGV[3] > 0 then H.timed = plan.first + plan.rows end
 hash('m', plan.ids)
 hash('r', plan.bodies)
 hash('f', plan.footprints)

@@ -57,11 +57,12 @@ def compared(models: Sequence[type[Model]], *, repair: bool) -> tuple[list[dict[
         found = compare(model, repair=repair, progress=meter)
         meter.close()
         for values, one in found.items():
-            told.append(_told(name, values, one, repaired=repair and not one.equal))
+            told.append(_told(name, values, one))
             if not one.equal:
                 lines.append(f"{'/'.join((name, *values))}: {_difference(one)}")
         wrong = sum(not one.equal for one in found.values())
-        end = f", {wrong} of them repaired from the rows" if repair and wrong else ""
+        repaired = sum(one.repaired for one in found.values())
+        end = f", {repaired} of them repaired from the rows" if repair and wrong else ""
         lines.append(f"{name}: {len(found)} partitions compared with their rows, {wrong} differ{end}")
     return told, lines
 
@@ -87,7 +88,7 @@ def uncompared(found: Sequence[Health], mirrored: Sequence[Mapping[str, Any]]) -
     return left, sorted(unknown)
 
 
-def _told(model: str, values: tuple[str, ...], one: Comparison, *, repaired: bool) -> dict[str, Any]:
+def _told(model: str, values: tuple[str, ...], one: Comparison) -> dict[str, Any]:
     return {
         "model": model,
         "partition": list(values),
@@ -98,11 +99,15 @@ def _told(model: str, values: tuple[str, ...], one: Comparison, *, repaired: boo
         "records_sum": one.records_sum,
         "behind": one.behind,
         "counters_equal": one.counters,
-        "repaired": repaired,
+        "findings": dict(one.findings),
+        "damaged": one.damaged,
+        "repaired": one.repaired,
     }
 
 
 def _difference(one: Comparison) -> str:
+    if one.damaged:
+        return f"{one.rows:,} rows, and what the store has of them is damaged"
     if one.behind < 0:
         return f"{one.rows:,} rows, and the store has lost the partition"
     parts = [f"{one.rows:,} rows, {one.records:,} records in the store"]
@@ -112,6 +117,8 @@ def _difference(one: Comparison) -> str:
         parts.append("checksums differ")
     if not one.counters:
         parts.append("counters differ")
+    if one.findings:
+        parts.append("indexes diverge")
     return ", ".join(parts)
 
 

@@ -50,6 +50,7 @@ local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   end
   local interval = pack('<i8i8i8', expires or 0, from, till)
   setrange(Q.w, row * 24, interval)
+  H.timed = row + 1
   return row, attributes, interval, closed
 end
 

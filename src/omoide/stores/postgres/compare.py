@@ -5,18 +5,21 @@
 
 The digest covers values, version, time, evidence, accesses, expiry, validity and the place in the decay
 order; each edge has one of its own. The sum does not depend on the order, and is taken modulo 2^128.
+The indexes of the store are compared with its records. A copy that cannot be read is damaged, and differs;
+a store that cannot be asked is an error.
 """
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from omoide.errors import CorruptRecordError, ScriptError
 from omoide.model.schema import Scope
-from omoide.ops.request import Applied, Dump, DumpReply, ReadCounters
+from omoide.ops.request import Applied, Check, CheckReply, Dump, DumpReply, ReadCounters
 from omoide.stores.postgres.columns import escaped, unescaped
 from omoide.stores.postgres.rows import read_row, row_columns
 from omoide.stores.postgres.session import Script, Step
@@ -26,7 +29,10 @@ from omoide.stores.postgres.versions import unkeyed
 if TYPE_CHECKING:
     from omoide.stores.postgres.mirror import Mirror, MirrorPlan
 
-__all__ = ["Comparison", "compare"]
+__all__ = ["DAMAGE", "Comparison", "compare"]
+
+DAMAGE = (CorruptRecordError, ScriptError)
+"""What reading a damaged copy raises: the script that finds it, or one that fails on what it reads."""
 
 PAGE = 500
 TRIES = 3
@@ -39,7 +45,9 @@ class Comparison:
     """One partition on both sides: records, and the sum of their digests as hex digits.
 
     `behind`: commits that the store does not show yet; -1 when it has no such partition.
-    `counters`: the counters are equal.
+    `counters`: the counters are equal. `findings`: what indexes of the store say otherwise than its records,
+    as in `Health`. `damaged`: the store's copy cannot be read, and no more is known of it.
+    `repaired`: it was asked for, and both sides are equal since.
     """
 
     rows: int
@@ -48,10 +56,15 @@ class Comparison:
     records_sum: str
     behind: int
     counters: bool
+    findings: tuple[tuple[str, int], ...] = ()
+    damaged: bool = False
+    repaired: bool = False
 
     @property
     def equal(self) -> bool:
-        """Both sides say the same."""
+        """Both sides say the same, and so do the indexes."""
+        if self.damaged or self.findings:
+            return False
         same = self.rows_sum == self.records_sum and self.rows == self.records
         return same and self.counters and self.behind in (0, -1 if not self.rows else 0)
 
@@ -59,7 +72,7 @@ class Comparison:
 def compare(mirror: Mirror, scope: Scope) -> MirrorPlan[Comparison]:
     """Compare one partition; again, up to three times, when something was written meanwhile.
 
-    Cost: all bytes of the partition on both sides.
+    Cost: all bytes of the partition on both sides, those of the store twice.
     """
     from omoide.stores.postgres.mirror import Transaction
 
@@ -69,18 +82,41 @@ def compare(mirror: Mirror, scope: Scope) -> MirrorPlan[Comparison]:
     for attempt in range(TRIES):
         before, now_ms = yield Transaction(_seq, (at,))
         rows, rows_sum = yield from _sum_rows(table, scope, partition, at, now_ms)
-        records, records_sum = yield from _sum_records(scope)
         counters: dict[str, int] = yield Transaction(_counters, (at,))
-        held: dict[str, int] = yield ReadCounters(scope)
-        applied: int | None = yield Applied(scope)
+        copy = yield from _read_copy(scope)
         after, _ = yield Transaction(_seq, (at,))
         if before == after or attempt == TRIES - 1:
             break
-    behind = -1 if applied is None else max(0, (after or 0) - applied)
+    if copy is None:
+        return Comparison(rows, 0, f"{rows_sum:032x}", f"{0:032x}", 0, counters=False, damaged=True)
+    behind = -1 if copy.applied is None else max(0, (after or 0) - copy.applied)
     same = {name: value for name, value in counters.items() if value} == {
-        name: value for name, value in held.items() if value
+        name: value for name, value in copy.counters.items() if value
     }
-    return Comparison(rows, records, f"{rows_sum:032x}", f"{records_sum:032x}", behind, same)
+    sums = f"{rows_sum:032x}", f"{copy.sum:032x}"
+    return Comparison(rows, copy.records, *sums, behind, same, copy.findings)
+
+
+class _Copy(NamedTuple):
+    """What the store has of a partition."""
+
+    records: int
+    sum: int
+    counters: dict[str, int]
+    applied: int | None
+    findings: tuple[tuple[str, int], ...]
+
+
+def _read_copy(scope: Scope) -> MirrorPlan[_Copy | None]:
+    """All of the store's copy; None when it is damaged."""
+    try:
+        records, records_sum = yield from _sum_records(scope)
+        counters: dict[str, int] = yield ReadCounters(scope)
+        applied: int | None = yield Applied(scope)
+        checked: CheckReply = yield Check(scope)
+    except DAMAGE:
+        return None
+    return _Copy(records, records_sum, counters, applied, checked.findings)
 
 
 def _sum_rows(

@@ -294,6 +294,8 @@ def _compare_columns(found: _Findings, rows: set[int], held: dict[str, Any]) -> 
     found.note("half a change in the change log", int(len(held["x"]) % 4 > 0))
     _compare_vectors(found, rows, held["z"], head)
     found.note("half a row of intervals", int(len(held["w"]) % INTERVAL_BYTES > 0))
+    timed = found.read("head values that cannot be read", int, head.get(b"timed", 0)) or 0
+    found.note("wrong number of intervals", int(timed * INTERVAL_BYTES > len(held["w"])))
     if not head:
         found.note("missing heads", int(bool(rows)))
         return
