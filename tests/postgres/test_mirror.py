@@ -17,6 +17,7 @@ import omoide
 from omoide import (
     AutoKeyField,
     BM25Field,
+    ContextAssembler,
     IntField,
     KeyField,
     Model,
@@ -158,6 +159,37 @@ def test_rows_answer_for_a_flushed_store_until_it_is_rebuilt(
     assert omoide.reindex(Ledgered, agent_id="ada") == 5
     assert Ledgered.count(agent_id="ada") == 5
     assert compared(mirrored, scope()).equal
+
+
+def test_a_partition_lost_after_all_was_shown_answers_from_rows_and_comes_back(
+    mirrored: Connection, valkey_server: ValkeyServer
+) -> None:
+    for number in range(3):
+        note(f"fact {number}").save()
+    omoide.reindex(Ledgered, agent_id="ada")
+    drive(mirrored, sweep(mirrored.mirror))
+    assert rows(mirrored.database, "SELECT count(*) FROM omoide_outbox") == [(0,)]
+    valkey_server.flush()
+    found = ContextAssembler(Ledgered).assemble("fact", agent_id="ada")
+    assert (len(found.ids), found.metadata["store"]) == (3, "postgres")
+    assert Ledgered.count(agent_id="ada") == 3
+    deadline = time.monotonic() + 20
+    while not compared(mirrored, scope()).equal and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert compared(mirrored, scope()).equal
+    assert ContextAssembler(Ledgered).assemble("fact", agent_id="ada").metadata["store"] == "redis"
+
+
+def test_a_whole_sweep_finds_what_nobody_read(mirrored: Connection, valkey_server: ValkeyServer) -> None:
+    note("a fact").save()
+    note("another", agent="bob").save()
+    drive(mirrored, sweep(mirrored.mirror))
+    valkey_server.flush()
+    assert drive(mirrored, sweep(mirrored.mirror)).rebuilt == 0
+    swept = drive(mirrored, sweep(mirrored.mirror, whole=True))
+    assert (swept.rebuilt, swept.caught_up, swept.left) == (2, 0, 0)
+    assert not drive(mirrored, sweep(mirrored.mirror, whole=True))
+    assert all(compared(mirrored, scope(agent)).equal for agent in ("ada", "bob"))
 
 
 def test_a_save_into_a_flushed_store_has_it_rebuilt(

@@ -97,6 +97,7 @@ class Mirror:
         accesses: Deliveries that are not in the rows yet.
         left: Set when a write was left to a projector.
         draining: Partitions whose outbox this process is replaying.
+        lost: Those found missing in the store by a read, until they are rebuilt.
     """
 
     def __init__(self, namespace: str, behind: Callable[[], None] = lambda: None) -> None:
@@ -105,6 +106,7 @@ class Mirror:
         self.accesses = Accesses()
         self.left = threading.Event()
         self.draining: set[tuple[str, str]] = set()
+        self.lost: set[tuple[str, str]] = set()
         self._tables: dict[str, Table] = {}
         self._shown: dict[tuple[str, str], int] = {}
         self.away_until = 0.0
@@ -350,6 +352,7 @@ class Mirror:
         if not held:
             return True
         if (yield from drain(self, scope)) == LOST:
+            self.lost.add((scope.spec.name, partition_name(scope, self.namespace)))
             self.left.set()
             self._behind()
             raise StoreUnavailableError(

@@ -209,8 +209,13 @@ def changes_of(
 
 
 def _last(at: tuple[str, str]) -> Script[int | None]:
-    rows = yield Step("SELECT max(seq) FROM omoide_outbox WHERE model = %s AND partition = %s", at)
-    return rows[0][0] if rows else None
+    """The last commit of a partition, whether or not the outbox still has it; None for no partition."""
+    rows = yield Step(
+        "SELECT greatest((SELECT seq FROM omoide_partitions WHERE model = %s AND partition = %s AND begun),"
+        " (SELECT max(seq) FROM omoide_outbox WHERE model = %s AND partition = %s))",
+        (*at, *at),
+    )
+    return None if rows[0][0] is None else int(rows[0][0])
 
 
 def _forget(model: str, partition: str, shown: int) -> Script[None]:
@@ -224,6 +229,14 @@ def _forget(model: str, partition: str, shown: int) -> Script[None]:
 def waiting(namespace: str) -> Script[list[tuple[str, str]]]:
     """(model, partition) of every partition with entries, of one namespace."""
     rows = yield Step("SELECT DISTINCT model, partition FROM omoide_outbox ORDER BY model, partition")
+    return [(unescaped(model), partition) for model, partition in rows if _is_of(partition, namespace)]
+
+
+def with_records(namespace: str) -> Script[list[tuple[str, str]]]:
+    """(model, partition) of every partition that has records, of one namespace."""
+    rows = yield Step(
+        "SELECT model, partition FROM omoide_partitions WHERE records > 0 ORDER BY model, partition"
+    )
     return [(unescaped(model), partition) for model, partition in rows if _is_of(partition, namespace)]
 
 

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from omoide.errors import ModelError, OmoideError, StoreError
+from omoide.ops.request import Applied
 from omoide.stores.postgres.mirror import CHANNEL, Mirror, MirrorPlan, Transaction
-from omoide.stores.postgres.outbox import LOST, drain, scope_named, waiting
+from omoide.stores.postgres.outbox import LOST, drain, scope_named, waiting, with_records
 from omoide.stores.postgres.rebuild import rebuild
 from omoide.stores.postgres.session import Database
 
@@ -51,26 +52,37 @@ class Swept:
         return bool(self.caught_up or self.rebuilt or self.left)
 
 
-def sweep(mirror: Mirror) -> MirrorPlan[Swept]:
-    """Bring the store up to date in every partition that is behind.
+def sweep(mirror: Mirror, *, whole: bool = False) -> MirrorPlan[Swept]:
+    """Bring the store up to date in every partition that is behind, or that a read found missing.
 
+    Args:
+        whole: Look for missing ones, too: a round trip for each partition that has records.
     Raises:
         StoreError: PostgreSQL is away. A store that is away leaves its partitions `left`.
     """
     mirror.left.clear()
     caught_up = rebuilt = left = 0
     unknown: set[str] = set()
-    names: list[tuple[str, str]] = yield Transaction(waiting, (mirror.namespace,))
+    behind: list[tuple[str, str]] = yield Transaction(waiting, (mirror.namespace,))
+    names = dict.fromkeys([*behind, *sorted(mirror.lost)])
+    if whole:
+        held: list[tuple[str, str]] = yield Transaction(with_records, (mirror.namespace,))
+        names |= dict.fromkeys(one for one in held if scope_named(*one) is not None)
     for model, partition in names:
         scope = scope_named(model, partition)
         if scope is None:
             unknown.add(model)
             continue
+        sought = (model, partition) not in behind
         try:
-            if (yield from drain(mirror, scope)) == LOST:
+            if sought and (yield Applied(scope)) is not None:
+                mirror.lost.discard((model, partition))
+            elif (yield from drain(mirror, scope)) == LOST:
                 yield from rebuild(mirror, scope)
+                mirror.lost.discard((model, partition))
                 rebuilt += 1
             else:
+                mirror.lost.discard((model, partition))
                 caught_up += 1
         except ModelError as error:
             left += 1
@@ -89,7 +101,8 @@ class Projector:
     """Sweeps and flushes in a thread of its own until it is stopped.
 
     Args:
-        idle: Ends by itself when nothing has been left to do for so many seconds; None: never.
+        idle: Ends by itself when nothing has been left to do for so many seconds; None: never, and the first
+            sweep looks for what the store has lost.
     """
 
     def __init__(
@@ -99,6 +112,7 @@ class Projector:
         self._stop = threading.Event()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
+        self._whole = idle is None
         self._guard = threading.Lock()
 
     def start(self) -> None:
@@ -138,7 +152,9 @@ class Projector:
         try:
             if self._mirror.accesses.due:
                 self._store.drive(self._mirror.flush())
-            return self._store.drive(sweep(self._mirror))
+            swept = self._store.drive(sweep(self._mirror, whole=self._whole))
+            self._whole = False
+            return swept
         except OmoideError as error:
             _log.debug("a projector waits (%s)", type(error).__name__)
             return Swept(left=1)
@@ -187,12 +203,14 @@ class _Ear:
 async def arun(store: AsyncMirroredStore, database: Database, mirror: Mirror) -> None:
     """A projector as a task: works until it is cancelled."""
     connection: psycopg.AsyncConnection[Any] | None = None
+    whole = True
     try:
         while True:
             try:
                 if mirror.accesses.due:
                     await store.drive(mirror.flush())
-                await store.drive(sweep(mirror))
+                await store.drive(sweep(mirror, whole=whole))
+                whole = False
                 if connection is None:
                     connection = await database.alistening()
                     await connection.execute(f"LISTEN {CHANNEL}")
