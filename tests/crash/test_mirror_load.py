@@ -112,8 +112,8 @@ def postgres() -> Iterator[PostgresServer]:
 
 
 def until(load: Load, what: str, more: int = 5) -> None:
-    """Wait until something was met a few more times."""
-    goal, deadline = load.met[what] + more, time.monotonic() + 30
+    """Wait until something was met a few more times; a store may be left alone for half a minute."""
+    goal, deadline = load.met[what] + more, time.monotonic() + 90
     while load.met[what] < goal:
         assert time.monotonic() < deadline, f"{what}: {dict(load.met)} {load.wrong}"
         time.sleep(0.01)

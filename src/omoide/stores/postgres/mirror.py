@@ -14,6 +14,7 @@ is asked, and none while a model is.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -306,14 +307,18 @@ class Mirror:
             if _is_nothing(reply) and not (yield from self._is_empty(request.scope)):
                 reply = yield request
             return reply
-        if self.is_away or (isinstance(request, ask.Get) and request.settled):
+        if isinstance(request, ask.Get) and request.settled:
             return (yield from self._from_rows(request))
+        if self.is_away:
+            with contextlib.suppress(StoreUnavailableError, StoreTimeoutError):  # the rows are away as well
+                return (yield from self._from_rows(request))
         asked = time.monotonic()
         try:
             reply = yield Within(request)
         except (StoreUnavailableError, StoreTimeoutError):
             self._went_away(asked)
             return (yield from self._from_rows(request))
+        self.away_until = 0.0
         if not _is_nothing(reply):
             return reply
         try:
