@@ -28,6 +28,7 @@ from omoide.errors import (
     StoreTimeoutError,
     StoreUnavailableError,
 )
+from omoide.model.partition import checked_seconds, text_rule
 from omoide.ops import port
 from omoide.ops.request import Partitions, ServerStatus
 
@@ -335,8 +336,8 @@ def connect(
         namespace: First part of every key. None: `OMOIDE_NAMESPACE`, else `omoide`.
         reader: Who ranks: `client` (from a validated cache), `server` (in Lua), or `auto`: the server for a
             partition's first recall in this process, then the client.
-        timeout: Seconds > 0 a call may take, connecting included. None: `timeout=` of the URL, else
-            `OMOIDE_TIMEOUT`, else 5.
+        timeout: Seconds a call may take, connecting included; > 0, at most 2,147,483. None: `timeout=` of
+            the URL, else `OMOIDE_TIMEOUT`, else 5.
         cache_bytes: Budget of the client cache, >= 0, by default 256 MiB.
         postgres: PostgreSQL 15 or newer: `postgresql://...` as libpq reads it, or `embedded` (or
             `embedded:///folder`). None: `OMOIDE_POSTGRES`, else none. Opened at its first use.
@@ -364,14 +365,13 @@ def connect(
 def _check_options(url: object, namespace: object, timeout: object, cache_bytes: object) -> None:
     """Refuse arguments of `connect` that cannot be meant, before anything is opened."""
     for name, value in (("url", url), ("namespace", namespace)):
-        if value is not None and not isinstance(value, str):
-            raise QueryError(f"{name} is a string, not {type(value).__name__}")
+        rule = None if value is None else text_rule(value)
+        if rule is not None:
+            raise QueryError(f"{name} {rule}")
     if namespace == "":
         raise QueryError("namespace is empty", hint="leave it out for the default")
-    if timeout is not None and (
-        isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < float("inf")
-    ):
-        raise QueryError("timeout is a number of seconds above 0", hint="None is the default")
+    if timeout is not None:
+        checked_seconds("timeout", timeout)
     if cache_bytes is not None and (
         isinstance(cache_bytes, bool) or not isinstance(cache_bytes, int) or cache_bytes < 0
     ):
@@ -382,6 +382,7 @@ def _checked_postgres(url: object) -> str | None:
     """The URL of a PostgreSQL, or None."""
     if url is None or (
         isinstance(url, str)
+        and text_rule(url) is None
         and (url in ("embedded", "embedded://") or url.startswith(("embedded:///", *POSTGRES)))
     ):
         return url

@@ -23,6 +23,7 @@ from omoide.errors import OmoideError
 __all__ = [
     "DEFAULT_NAMESPACE",
     "DEFAULT_TIMEOUT",
+    "MOST_SECONDS",
     "call_timeout",
     "data_dir",
     "embedding_key",
@@ -37,6 +38,9 @@ __all__ = [
 DEFAULT_NAMESPACE = "omoide"
 DEFAULT_TIMEOUT = 5.0
 """Seconds a call to the store may take, connecting included."""
+
+MOST_SECONDS = 2_147_483
+"""Longest time limit: in milliseconds it fits 31 bits, which is what sockets and PostgreSQL take."""
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"", "0", "false", "no", "off"})
@@ -58,7 +62,7 @@ def namespace() -> str:
 
 
 def call_timeout() -> float:
-    """`OMOIDE_TIMEOUT` in seconds, > 0, by default 5."""
+    """`OMOIDE_TIMEOUT` in seconds, > 0 and at most `MOST_SECONDS`, by default 5."""
     text = os.environ.get("OMOIDE_TIMEOUT", "").strip()
     if not text:
         return DEFAULT_TIMEOUT
@@ -66,8 +70,8 @@ def call_timeout() -> float:
         seconds = float(text)
     except ValueError:
         seconds = 0.0
-    if not 0.0 < seconds < float("inf"):
-        raise OmoideError("OMOIDE_TIMEOUT is not a number of seconds above 0")
+    if not 0.0 < seconds <= MOST_SECONDS:
+        raise OmoideError(f"OMOIDE_TIMEOUT is not a number of seconds above 0, at most {MOST_SECONDS:,}")
     return seconds
 
 

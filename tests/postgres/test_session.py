@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -174,6 +175,60 @@ def test_a_server_that_says_nothing_is_waited_for_no_longer_than_was_agreed() ->
         assert database.run(count) == 0
         assert asyncio.run(database.arun(count)) == 0
         database.close()
+
+
+class _Silent:
+    """A server that takes every connection and says nothing."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.taken: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._take, daemon=True)
+        self._thread.start()
+        self.url = f"postgresql://ada@127.0.0.1:{self._socket.getsockname()[1]}/x?sslmode=disable"
+
+    def _take(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                self.taken.append(self._socket.accept()[0])
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        self._thread.join()
+        for one in self.taken:
+            one.close()
+
+
+def test_a_server_that_says_nothing_is_asked_once_a_call() -> None:
+    server = _Silent()
+    database = Database(server.url, timeout=1)
+    with pytest.raises(StoreTimeoutError):
+        database.run(count)
+    assert len(server.taken) == 1
+    with pytest.raises(StoreTimeoutError):
+        asyncio.run(database.arun(count))
+    assert len(server.taken) == 2
+    server.close()
+
+
+@pytest.mark.parametrize(("spent", "tries"), [(0.0, 2), (4.0, 2), (5.0, 1), (9.0, 1)])
+def test_a_lost_connection_is_opened_anew_in_what_is_left(
+    monkeypatch: pytest.MonkeyPatch, spent: float, tries: int
+) -> None:
+    now, given = [100.0], []
+    database = Database("postgresql://nowhere.invalid/x", timeout=5)
+
+    def lose(seconds: float) -> None:
+        given.append(seconds)
+        now[0] += spent
+        raise psycopg.OperationalError("gone")
+
+    monkeypatch.setattr(database._threads, "take", lose)
+    monkeypatch.setattr(session.time, "monotonic", lambda: now[0])
+    with pytest.raises(StoreUnavailableError):
+        database.run(count)
+    assert given == [5.0, 5.0 - spent][:tries]
 
 
 def _until_down(database: Database) -> None:

@@ -107,7 +107,7 @@ class ContextAssembler:
         self.token_counter = estimate_tokens if token_counter is None else token_counter
         self.format = _choice("format", format, render.FORMATS)
         self.fallback = _choice("fallback", fallback, FALLBACKS)
-        self.ranking = ranking
+        self.ranking = _weights(ranking)
         self.deadline = None if deadline is None else checked_seconds("deadline", deadline)
         self.track = track
 
@@ -236,7 +236,7 @@ class ContextAssembler:
             if max_tokens is None
             else _number("max_tokens", max_tokens, 0, MOST_TOKENS),
             explain=explain,
-            ranking=self.ranking if ranking is None else ranking,
+            ranking=self.ranking if ranking is None else _weights(ranking),
         )
         if call.mode == "composite" and query.strip():
             _warn_ignored(self.spec.name)
@@ -274,8 +274,8 @@ class ContextAssembler:
             conditions = at(conditions, spec, as_of)
         if conditions.ids is not None:
             raise QueryError(f"{spec.name}: recall does not filter by id", hint="use Model.query.get_many")
-        left_out = (exclude,) if isinstance(exclude, str) else ids_of(exclude)
-        return scope, without(conditions, check_ids(spec, left_out))
+        left_out = (exclude,) if isinstance(exclude, str) else ids_of(exclude, "exclude")
+        return scope, without(conditions, check_ids(spec, left_out, what="an id of exclude"))
 
     def _steps(self, call: Call) -> Plan[AssemblyResult]:
         started = perf_counter()
@@ -404,6 +404,12 @@ def _number(option: str, value: int, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise QueryError(f"{option} is a whole number, {least}..{most:,}")
     return value
+
+
+def _weights(ranking: object) -> RankWeights | None:
+    if ranking is None or isinstance(ranking, RankWeights):
+        return ranking
+    raise QueryError(f"ranking is a RankWeights, not {type(ranking).__name__}")
 
 
 def _ms(seconds: float) -> float:

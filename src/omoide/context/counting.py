@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from sys import float_info
 
 from omoide.core.budget import TokenCounter, estimate_tokens
 from omoide.errors import QueryError
@@ -18,7 +18,7 @@ def guarded(counter: TokenCounter) -> TokenCounter:
             tokens = counter(text)
         except Exception as error:  # noqa: BLE001 - code of the user, whose message may hold what was recalled
             raise QueryError(f"token_counter raised {type(error).__name__}") from None
-        if not isinstance(tokens, int | float) or not isfinite(tokens) or tokens < 0:
+        if not isinstance(tokens, int | float) or not 0 <= tokens <= float_info.max:
             raise QueryError("token_counter has to return a number of tokens, not negative")
         return tokens
 

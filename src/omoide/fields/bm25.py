@@ -68,6 +68,8 @@ class BM25Field(Field[str]):
         self.session, self.author, self.time = session, author, time
         self.language, self.stop_words, self.stem = language, stop_words, stem
         self.k1, self.b, self.pivot = k1, b, pivot
+        if not isinstance(ranking, RankWeights):
+            raise ModelError(f"BM25Field: ranking is a RankWeights, not {type(ranking).__name__}")
         self.ranking = ranking
 
     def __set__(self, instance: object, value: str) -> None:

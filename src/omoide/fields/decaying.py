@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from math import isfinite
 from typing import Any, ClassVar
 
 from omoide.errors import ModelError
@@ -52,7 +51,7 @@ class DecayingSortedField(Field[float]):
         self.base_score_field = base_score_field
         self.partition_by = (partition_by,) if isinstance(partition_by, str) else partition_by
         seconds = half_life.total_seconds() if isinstance(half_life, timedelta) else half_life
-        if seconds is not None and not (is_number(seconds) and isfinite(seconds) and seconds > 0):
+        if seconds is not None and not (is_number(seconds) and seconds > 0):
             raise ModelError("half_life must be a positive timedelta or number of seconds")
         if exponent is not None and not (is_number(exponent) and 0.01 <= exponent <= 100):
             raise ModelError("exponent must be a number from 0.01 to 100")

@@ -22,6 +22,7 @@ from omoide.model.draft import Draft
 from omoide.model.field import Field, is_number, names_of
 from omoide.model.instance import Instance, spec_of
 from omoide.model.schema import EmbeddingIndex, Provider
+from omoide.settings import MOST_SECONDS
 
 _LONGEST_NAME = 200
 
@@ -57,8 +58,8 @@ class EmbeddingField(Field[str]):
         super().__init__(default="")
         if not callable(provider):
             raise ModelError("EmbeddingField needs a provider that can be called with a list of texts")
-        if not is_number(timeout) or not 0 < timeout < float("inf"):
-            raise ModelError("EmbeddingField needs a timeout of more than 0 seconds")
+        if not is_number(timeout) or not 0 < timeout <= MOST_SECONDS:
+            raise ModelError(f"EmbeddingField needs a timeout above 0, at most {MOST_SECONDS:,} seconds")
         if not is_number(least) or not -1 <= least <= 1:
             raise ModelError("EmbeddingField needs least within -1..1")
         self.source = names_of("source of an EmbeddingField", source)

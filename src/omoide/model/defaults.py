@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from math import isfinite
+from sys import float_info
 from types import MappingProxyType
 
 from omoide.errors import ModelError
+from omoide.settings import MOST_SECONDS
 from omoide.types import Seconds
 
 OUTCOMES: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -64,8 +65,10 @@ class Defaults:
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            if isinstance(value, int | float) and not (isfinite(value) and value > 0):
+            if isinstance(value, int | float) and not 0 < value <= float_info.max:
                 raise ModelError(f"Defaults.{each.name} must be a positive number")
+        if self.deadline > MOST_SECONDS:
+            raise ModelError(f"Defaults.deadline is at most {MOST_SECONDS:,} seconds")
         if self.confidence_initial >= 1 or self.link_decay > 1 or self.echo_cover > 1:
             raise ModelError("Defaults.confidence_initial, link_decay and echo_cover are shares of 1")
         if self.confidence_cap < self.confidence_prior or self.string_bytes > 1_048_576:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from enum import Enum
+from sys import float_info
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, overload
 
 from omoide.errors import CorruptRecordError, FieldError, ModelError
@@ -48,8 +49,8 @@ def names_of(what: str, value: object) -> tuple[str, ...]:
 
 
 def is_number(value: object) -> bool:
-    """Whether an option is a number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    """Whether an option is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= float_info.max
 
 
 class Field(Generic[V]):

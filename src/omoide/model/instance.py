@@ -18,6 +18,7 @@ from omoide.model.build import build_spec, gates_of
 from omoide.model.defaults import Defaults
 from omoide.model.draft import Draft
 from omoide.model.meta import read_options
+from omoide.model.naming import unknown_field
 from omoide.model.partition import scope_of_values
 from omoide.model.schema import ModelSpec, Scope
 from omoide.types import Milliseconds, Stored
@@ -113,9 +114,7 @@ class Instance:
             else:
                 attribute.prime(self)
         if values:
-            raise FieldError(
-                spec.name, next(iter(values)), "no such field", hint=f"fields: {', '.join(spec.fields)}"
-            )
+            raise unknown_field(spec.name, next(iter(values)), spec.fields)
 
     @classmethod
     def from_record(cls, record: StoredRecord) -> Self:
@@ -143,7 +142,7 @@ class Instance:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_") and not hasattr(type(self), name):
-            raise FieldError(type(self).__name__, name, "no such field")
+            raise unknown_field(type(self).__name__, name, spec_of(type(self)).fields)
         object.__setattr__(self, name, value)
 
     def __eq__(self, other: object) -> bool:

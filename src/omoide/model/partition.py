@@ -12,7 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from omoide.errors import FieldError, NotFoundError, PolicyError, QueryError
+from omoide.model.naming import shown_name
 from omoide.model.schema import ModelSpec, Scope
+from omoide.settings import MOST_SECONDS
 from omoide.types import Seconds
 
 PARTITION_BYTES = 512
@@ -57,16 +59,25 @@ def refuse_ids(spec: ModelSpec, call: str, ids: Iterable[str]) -> None:
         refuse(spec, call, {spec.id_field: own})
 
 
-def key_rule(value: object, limit: int) -> str | None:
-    """The rule a key text breaks, or None."""
+def text_rule(value: object) -> str | None:
+    """The rule of every text that a value breaks, or None."""
     if not isinstance(value, str):
         return "must be a string"
-    if not value:
-        return "must not be empty"
     try:
-        size = len(value.encode())
+        value.encode()
     except UnicodeEncodeError:
         return "must not hold a lone surrogate"
+    return None
+
+
+def key_rule(value: object, limit: int) -> str | None:
+    """The rule a key text breaks, or None."""
+    rule = text_rule(value)
+    if rule is not None:
+        return rule
+    size = len(str(value).encode())
+    if not size:
+        return "must not be empty"
     return f"must be at most {limit} bytes of UTF-8" if size > limit else None
 
 
@@ -79,7 +90,7 @@ def scope_of_call(spec: ModelSpec, partition: Mapping[str, Any], call: str) -> S
     """
     unknown = [name for name in partition if name not in spec.partition_by]
     if unknown:
-        raise QueryError(f"{spec.name}.{call} takes {_wanted(spec)}, not {unknown[0]!r}")
+        raise QueryError(f"{spec.name}.{call} takes {_wanted(spec)}, not {shown_name(unknown[0])!r}")
     values = []
     for name in spec.partition_by:
         value = partition.get(name)
@@ -122,14 +133,14 @@ def scope_of_values(spec: ModelSpec, values: Mapping[str, Any]) -> Scope:
     return Scope(spec, tuple(values[name] for name in spec.partition_by))
 
 
-def ids_of(ids: object) -> tuple[Any, ...]:
-    """Several ids of a call; one text is not taken for a list of its letters.
+def ids_of(ids: object, argument: str = "ids") -> tuple[Any, ...]:
+    """Several ids of a call, given as `argument`; one text is not taken for a list of its letters.
 
     Raises:
         QueryError: one text, or nothing that holds several.
     """
     if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
-        raise QueryError(f"ids are a list of strings, not {type(ids).__name__}")
+        raise QueryError(f"{argument} is a list of strings, not {type(ids).__name__}")
     return tuple(ids)
 
 
@@ -142,14 +153,17 @@ def checked_seconds(name: str, value: object, *, zero: bool = False) -> Seconds:
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
-        or not 0 <= value < float("inf")
+        or not 0 <= value <= MOST_SECONDS
         or (value == 0 and not zero)
     ):
-        raise QueryError(f"{name} is a number of seconds" + (", at least 0" if zero else " above 0"))
+        least = "from 0" if zero else "above 0"
+        raise QueryError(f"{name} is a number of seconds {least}, at most {MOST_SECONDS:,}")
     return value
 
 
-def check_ids(spec: ModelSpec, ids: tuple[Any, ...], call: str = "query") -> tuple[str, ...]:
+def check_ids(
+    spec: ModelSpec, ids: tuple[Any, ...], call: str = "query", *, what: str = "an id"
+) -> tuple[str, ...]:
     """Ids as text, in the order given. `call`: one of `UPKEEP` is let through the firewall.
 
     Raises:
@@ -161,7 +175,7 @@ def check_ids(spec: ModelSpec, ids: tuple[Any, ...], call: str = "query") -> tup
     for text in texts:
         rule = key_rule(text, ID_BYTES)
         if rule is not None:
-            raise QueryError(f"{spec.name}: an id {rule}")
+            raise QueryError(f"{spec.name}: {what} {rule}")
     if call not in UPKEEP:
         refuse_ids(spec, call, texts)
     return texts

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from omoide.errors import FieldError
 from omoide.model.instance import Instance, State, copied_state, spec_of
+from omoide.model.naming import unknown_field
 from omoide.types import Stored
 
 M = TypeVar("M", bound=Instance)
@@ -27,7 +28,7 @@ def check_names(instance: Instance, changes: Mapping[str, Any]) -> None:
     spec = spec_of(type(instance))
     for name in changes:
         if name not in spec.fields:
-            raise FieldError(spec.name, name, "no such field")
+            raise unknown_field(spec.name, name, spec.fields)
 
 
 def changed(instance: M, changes: Mapping[str, Any], state: State | None = None) -> M:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any
 
 from omoide.errors import QueryError
+from omoide.model.field import is_number
 from omoide.model.instance import Instance, id_of, scope_of
 from omoide.model.partition import check_ids
 from omoide.ops import port
@@ -102,7 +102,7 @@ def _change(record: Instance, other: Any, weight: float | None, sign: int) -> Pl
     if weight is None:
         defaults = type(record).__omoide_defaults__
         weight = defaults.link_weight if sign > 0 else defaults.weaken_weight
-    if not (isfinite(weight) and weight > 0):
+    if not (is_number(weight) and weight > 0):
         raise QueryError("the weight of a link is a positive number")
     new: float = yield Link(scope, mine, theirs, sign * float(weight))
     return new

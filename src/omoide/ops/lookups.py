@@ -22,6 +22,7 @@ from omoide.fields.tags import TagField
 from omoide.fields.values import BytesField, EnumField
 from omoide.model.field import Field
 from omoide.model.instance import Instance
+from omoide.model.naming import shown_name
 from omoide.model.partition import check_ids, refuse
 from omoide.model.schema import ModelSpec
 from omoide.ops.bounds import Edge, bound
@@ -97,10 +98,10 @@ def narrow(base: Conditions, spec: ModelSpec, lookups: Mapping[str, Any], *, sca
             no index answers while `scan` is False.
         PolicyError: the firewall of the model keeps a value out of commands.
     """
+    named = [_split(spec, key) for key in lookups]
     if lookups:
         refuse(spec, "filter", {key: value for key, value in lookups.items() if key != spec.id_field})
-    for key, value in lookups.items():
-        name, operator = _split(spec, key)
+    for (name, operator), value in zip(named, lookups.values(), strict=True):
         base = _add(base, spec, name, operator, value, scan)
     return base
 
@@ -174,7 +175,7 @@ def _split(spec: ModelSpec, key: str) -> tuple[str, str]:
     known = name in spec.fields or name in (*_RANGES, "id")
     if not known or operator not in _OPERATORS:
         raise QueryError(
-            f"{spec.name} has no lookup {key!r}",
+            f"{spec.name} has no lookup {shown_name(key)!r}",
             hint=f"a field name, or one with __{', __'.join(_OPERATORS[1:])}",
         )
     return name, operator

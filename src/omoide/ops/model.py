@@ -187,7 +187,7 @@ class Model(Instance):
         """
         current = batches.active()
         if current is not None:
-            return [current.add_save(instance) for instance in instances]
+            return [current.add_save(instance) for instance in saves.records_of(instances)]
         return run(saves.save_many(instances), port.current().store)
 
     @classmethod
@@ -195,7 +195,7 @@ class Model(Instance):
         """Store records of any partitions; see `save_many`."""
         current = batches.active()
         if current is not None:
-            return [current.add_save(instance) for instance in instances]
+            return [current.add_save(instance) for instance in saves.records_of(instances)]
         return await arun(saves.save_many(instances), port.current().astore)
 
     @classmethod

@@ -55,7 +55,7 @@ def prepare(
     spec = spec_of(type(instance))
     name_by_operation(instance, operation_id)
     scope, record_id = scope_of(instance), id_of(instance)
-    check_superseded(spec, record_id, supersedes)
+    superseded = checked_superseded(spec, record_id, supersedes)
     draft = Draft(stored_values(instance), entities=list(entities))
     for gate in type(instance).__omoide_gates__:
         refusal = gate(instance, draft)
@@ -68,7 +68,7 @@ def prepare(
         expect_version=expect_version,
         operation_id=operation_id or uuid4().hex,
         cap=effective_cap(spec),
-        supersedes=supersedes,
+        supersedes=superseded,
     )
     return Prepared(instance, scope, record_id, put, draft.left_out, counters=tuple(draft.counters))
 
@@ -83,14 +83,16 @@ def check_call(operation_id: str | None, expect_version: int | None) -> None:
         raise QueryError("expect_version is a whole number, not negative")
 
 
-def check_superseded(spec: ModelSpec, record_id: str, supersedes: str | None) -> None:
-    """Raise QueryError unless a record of the model can supersede one of this id."""
+def checked_superseded(spec: ModelSpec, record_id: str, supersedes: str | None) -> str | None:
+    """The id to supersede as text; QueryError unless a record of the model can supersede it."""
     if supersedes is None:
-        return
+        return None
     if spec.validity is None:
         raise QueryError(f"{spec.name} has no versions", hint="add a ValidityField")
-    if check_ids(spec, (supersedes,)) == (record_id,):
+    (text,) = check_ids(spec, (supersedes,), what="supersedes")
+    if text == record_id:
         raise QueryError(f"{spec.name}: a record cannot supersede itself", hint="update() changes it")
+    return text
 
 
 def name_by_operation(instance: Instance, operation_id: str | None) -> None:

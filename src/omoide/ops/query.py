@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from omoide.errors import QueryError
 from omoide.model.instance import Instance, spec_of
+from omoide.model.naming import shown_name
 from omoide.model.partition import check_ids, ids_of, scope_of_call
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import batch as batches
@@ -82,14 +83,21 @@ class Query(Generic[M]):
 
     def exclude(self, ids: Iterable[str]) -> Query[M]:
         """Leave out records by id."""
-        return replace(self, conditions=without(self.conditions, check_ids(self._spec, ids_of(ids))))
+        return replace(
+            self,
+            conditions=without(
+                self.conditions, check_ids(self._spec, ids_of(ids, "exclude"), what="an id of exclude")
+            ),
+        )
 
     def order_by(self, order: str) -> Query[M]:
         """Order by `time`, `importance`, `confidence` or `valid_from`, descending with a leading `-`.
 
         Other fields need `scan()`. Ties: by time, then id.
         """
-        name = order.removeprefix("-") if isinstance(order, str) else order
+        if not isinstance(order, str):
+            raise QueryError(f"order_by takes the name of a field, not {type(order).__name__}")
+        name = order.removeprefix("-")
         spec = self._spec
         certainty = None if spec.certainty is None else spec.certainty.name
         roles = {spec.time: "time", spec.importance: "importance", certainty: "confidence"}
@@ -98,7 +106,7 @@ class Query(Generic[M]):
             role = load.BY_VALIDITY
         if not load.has_order(spec, role) and (name not in spec.fields or not self.scanning):
             raise QueryError(
-                f"{spec.name}: no index orders by {name!r}", hint="scan() first, or order by time"
+                f"{spec.name}: no index orders by {shown_name(name)!r}", hint="scan() first, or order by time"
             )
         if not load.has_order(spec, role) and not can_order(spec.fields[name]):
             raise QueryError(f"{spec.name}.{name} has no order")
@@ -302,7 +310,7 @@ class Query(Generic[M]):
         unknown = [name for name in partition if name not in scope.spec.partition_by]
         if unknown:
             raise QueryError(
-                f"{scope.spec.name}.query.get_many takes ids and a partition, not {unknown[0]!r}"
+                f"{scope.spec.name}.query.get_many takes ids and a partition, not {shown_name(unknown[0])!r}"
             )
         found: list[M | None] = yield from load.many(self.model, scope, check_ids(scope.spec, ids_of(ids)))
         return [self._kept(one) for one in found]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from omoide.errors import ConflictError, NotFoundError, PolicyError, StoreError
+from omoide.errors import ConflictError, NotFoundError, PolicyError, QueryError, StoreError
 from omoide.model.instance import Instance, id_of, loaded_state, scope_of, spec_of
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops.changes import adopt, changed
@@ -139,10 +139,22 @@ def save_many(instances: Iterable[Instance]) -> Plan[list[SaveOutcome]]:
     """Write records; all are checked and screened before the first byte is sent.
 
     Raises:
+        QueryError: no list of records.
         StoreError: nothing at all could be written.
     """
-    outcomes: list[SaveOutcome] = yield from send([prepare(instance) for instance in instances])
+    outcomes: list[SaveOutcome] = yield from send([prepare(instance) for instance in records_of(instances)])
     return outcomes
+
+
+def records_of(instances: object) -> Iterable[Instance]:
+    """The records of `save_many`.
+
+    Raises:
+        QueryError: nothing that holds several.
+    """
+    if isinstance(instances, Iterable) and not isinstance(instances, str | bytes):
+        return instances
+    raise QueryError(f"save_many takes a list of records, not {type(instances).__name__}")
 
 
 def send(prepared: Sequence[Prepared]) -> Plan[list[SaveOutcome]]:

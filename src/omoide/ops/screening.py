@@ -183,8 +183,8 @@ def screened(
     begun, page = _read_cursor(cursor)
     scopes, total = yield from _scopes(spec, partition)
     state = _Run(model, action, progress, total)
-    ends = [*(place for place, _ in scopes[1:]), _END]
-    for (place, scope), end in zip(scopes, ends, strict=True):
+    places = [*(place for place, _ in scopes), _END]
+    for (place, scope), end in zip(scopes, places[1:], strict=True):
         if place >= begun:
             yield from _screen_one(state, scope, (place, end), page if place == begun else "")
     return Screened(action, state.scanned, tuple(state.found), state.suspect, state.removed, state.left)

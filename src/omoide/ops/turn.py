@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 
 from omoide.errors import QueryError
 from omoide.model.defaults import Defaults
-from omoide.model.partition import refuse, refuse_ids
+from omoide.model.partition import refuse, refuse_ids, text_rule
 from omoide.model.schema import Scope
 from omoide.ops.request import Evidence, Observe, ObserveReply, ReadTurn, Record
 from omoide.ops.run import Plan
@@ -52,7 +52,15 @@ def evidence(outcomes: Mapping[str, str], defaults: Defaults, *, delivered: bool
 
 
 def refuse_turn(scope: Scope, call: str, turn: str | None, ids: Iterable[str] = ()) -> None:
-    """Raise PolicyError for a turn id of the caller's own, or an id, that the firewall keeps out."""
+    """Raise PolicyError for a turn id of the caller's own, or an id, that the firewall keeps out.
+
+    QueryError for one that is no text a store can hold.
+    """
+    ids = tuple(ids)
+    for what, text in (*(("an id", one) for one in ids), ("turn", turn or "")):
+        rule = text_rule(text)
+        if rule is not None:
+            raise QueryError(f"{scope.spec.name}.{call}: {what} {rule}")
     refuse_ids(scope.spec, call, (one for one in ids if one))
     if turn and not _TURN.fullmatch(turn):
         refuse(scope.spec, call, {"turn": turn})

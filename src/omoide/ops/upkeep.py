@@ -15,6 +15,7 @@ from typing import TypeAlias
 from omoide.errors import QueryError
 from omoide.model import registry
 from omoide.model.instance import Instance, spec_of
+from omoide.model.partition import text_rule
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops import port
 from omoide.ops.request import Check, CheckReply, Partitions, PartitionStatus, Prune
@@ -72,7 +73,7 @@ def name_of(model: Named) -> str | None:
     """
     if model is None:
         return None
-    if isinstance(model, str) and model:
+    if isinstance(model, str) and model and text_rule(model) is None:
         return model
     if isinstance(model, type) and issubclass(model, Instance):
         return spec_of(model).name

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from omoide.errors import EmbeddingError, ModelError
-from omoide.settings import embedding_key
+from omoide.settings import MOST_SECONDS, embedding_key
 
 MOST_ANSWER_BYTES = 256 * 1024 * 1024
 _KEPT = 4
@@ -51,7 +51,7 @@ class HttpProvider:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
             raise ModelError("HttpProvider needs an http or https URL without credentials or a query")
-        if not model or batch_size < 1 or not 0 < timeout < float("inf"):
+        if not model or batch_size < 1 or not 0 < timeout <= MOST_SECONDS:
             raise ModelError("HttpProvider needs a model, a batch_size of at least 1 and a timeout above 0")
         self.name = model if dimensions is None else f"{model}/{dimensions}"
         self._kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from omoide.context import AssemblyResult, ContextAssembler
 from omoide.errors import FieldError, QueryError
 from omoide.model.instance import spec_of
-from omoide.model.partition import check_ids, scope_of_call
+from omoide.model.partition import check_ids, scope_of_call, text_rule
 from omoide.ops import delete as deletes
 from omoide.ops import load, port
 from omoide.ops.run import Plan, arun, run
@@ -299,8 +299,9 @@ class LongTermMemory:
         operation_id: str | None,
     ) -> Plan[SaveOutcome]:
         for name, text in (("user", user), ("assistant", assistant)):
-            if not isinstance(text, str):
-                raise FieldError("retain_turn", name, "must be a string")
+            rule = text_rule(text)
+            if rule is not None:
+                raise FieldError("retain_turn", name, rule)
         allowed = yield from switches.allows(self._settings, switches.checked(execution), switches.RETENTION)
         if not allowed:
             return SaveOutcome(False, SWITCHED_OFF)

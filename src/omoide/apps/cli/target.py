@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from omoide.apps.cli.output import place_of
 from omoide.errors import OmoideError, QueryError, StoreError
+from omoide.model.naming import shown_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,7 +152,9 @@ def value_of(spec: ModelSpec, name: str, text: str) -> Any:
     """
     field = spec.fields.get(name)
     if field is None:
-        raise QueryError(f"{spec.name} has no field {name!r}", hint=f"fields: {', '.join(spec.fields)}")
+        raise QueryError(
+            f"{spec.name} has no field {shown_name(name)!r}", hint=f"fields: {', '.join(spec.fields)}"
+        )
     if field.timed:
         try:
             return datetime.fromisoformat(text)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import dataclass, fields
 
 from omoide.errors import ModelError
 
@@ -60,22 +59,26 @@ class RankWeights:
     meaning_far: float = 0.15
 
     def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name != "back_off" and (isinstance(value, bool) or not isinstance(value, int | float)):
+                raise ModelError(f"RankWeights.{each.name} must be a number")
         shares = (self.near, self.far, self.importance, self.confidence, self.graph)
         factors = (self.author, self.cue, self.date + 1)
-        if not all(isfinite(share) and 0 <= share <= 1 for share in shares):
+        if not all(0 <= share <= 1 for share in shares):
             raise ModelError("RankWeights.near, far, importance, confidence and graph are shares of 1")
-        if not (isfinite(self.answer) and self.near <= self.answer <= MOST_LENT):
+        if not self.near <= self.answer <= MOST_LENT:
             raise ModelError("RankWeights.answer is at least near and at most 2")
-        if not (isfinite(self.asking) and 0 < self.asking <= 1):
+        if not 0 < self.asking <= 1:
             raise ModelError("RankWeights.asking is above 0 and at most 1")
         meant = (self.meaning, self.meaning_near, self.meaning_far)
-        if not all(isfinite(share) and 0 <= share <= 1 for share in meant) or self.meaning == 1:
+        if not all(0 <= share <= 1 for share in meant) or self.meaning == 1:
             raise ModelError(
                 "RankWeights.meaning, meaning_near and meaning_far are shares of 1, meaning below 1"
             )
         if self.importance == 1 or self.confidence == 1:
             raise ModelError("RankWeights.importance and confidence must be below 1")
-        if not all(isfinite(factor) and 1 <= factor <= 17 for factor in factors):
+        if not all(1 <= factor <= 17 for factor in factors):
             raise ModelError("RankWeights.author and cue are 1..16, date is 0..16")
         if isinstance(self.gate, bool) or not isinstance(self.gate, int) or self.gate < 1:
             raise ModelError("RankWeights.gate is a whole number of terms, at least 1")

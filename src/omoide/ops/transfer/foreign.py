@@ -26,8 +26,9 @@ from omoide.errors import FieldError, QueryError, TransferError
 from omoide.fields import BytesField, DateField, DecimalField, DictField, EnumField, TagField, UUIDField
 from omoide.model.field import Field
 from omoide.model.instance import Instance, spec_of
+from omoide.model.naming import shown_name
 from omoide.model.schema import ModelSpec
-from omoide.ops.transfer.incoming import Incoming, shown_name
+from omoide.ops.transfer.incoming import Incoming
 from omoide.ops.transfer.lines import MOST_BYTES
 from omoide.ops.transfer.own import Source
 

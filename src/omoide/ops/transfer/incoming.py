@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from math import inf, isfinite
 from typing import TypeAlias
 
@@ -26,14 +25,11 @@ from omoide.model.instance import (
     spec_of,
     stored_values,
 )
+from omoide.model.naming import shown_name
 from omoide.model.schema import DecayIndex, ModelSpec, Scope
 from omoide.ops.request import Kept
 
 _FLOAT32_MAX = 3.4e38
-SHOWN = 64
-"""Characters of a name in a file that an error shows."""
-
-HIDDEN = "(a name that the firewall keeps out)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +97,6 @@ def _check_extra(model: str, name: str, value: object) -> None:
         raise FieldError(model, shown_name(name), rule)
 
 
-@lru_cache(256)
-def shown_name(name: str) -> str:
-    """A name in a file as it may be told: a name of somebody else's can be content, and hold a secret."""
-    from omoide.privacy import scan
-
-    return HIDDEN if scan(name).blocked else name[:SHOWN]
-
-
 def order_for(decay: DecayIndex | None, base: float, touched: float, place: str) -> float:
     """The score of the decay order of a model for a last touch (seconds since the epoch).
 
@@ -143,7 +131,6 @@ def touch_of(half_life: float | None, base: float, order: float) -> float:
 
 
 __all__ = [
-    "HIDDEN",
     "Incoming",
     "Item",
     "Opening",
@@ -151,6 +138,5 @@ __all__ = [
     "base_of",
     "checked",
     "order_for",
-    "shown_name",
     "touch_of",
 ]

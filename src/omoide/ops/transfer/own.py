@@ -12,10 +12,11 @@ from typing import Any, BinaryIO
 
 from omoide.errors import TransferError
 from omoide.model.instance import Instance, single, spec_of
+from omoide.model.naming import shown_name
 from omoide.model.partition import ID_BYTES, PARTITION_BYTES, key_rule
 from omoide.model.schema import ModelSpec, Scope
 from omoide.ops.request import Kept, Record, Statistics
-from omoide.ops.transfer.incoming import Incoming, Item, Opening, order_for, shown_name, touch_of
+from omoide.ops.transfer.incoming import Incoming, Item, Opening, order_for, touch_of
 from omoide.ops.transfer.lines import (
     FORMAT,
     MOST_BYTES,

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from omoide.errors import FieldError
+from omoide.model.naming import unknown_field
+from omoide.model.partition import text_rule
 from omoide.recipes.longterm.record import FACT_CHARS, KEY_CHARS
 
 QUERY_CHARS = 4_096
@@ -24,7 +25,6 @@ REFLECTED = 30
 IMPORTANCE = 0.5
 
 REQUIRED = object()
-_SHOWN_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +74,7 @@ class Body:
             raise FieldError(self.name, "body", "must be an object")
         for name in given:
             if name not in self.properties:
-                shown = name[:_SHOWN_NAME] if isinstance(name, str) else type(name).__name__
-                raise FieldError(
-                    self.name,
-                    ascii(shown),
-                    "no such field",
-                    hint=f"fields: {', '.join(self.properties)}",
-                )
+                raise unknown_field(self.name, name, self.properties)
         return {name: self._value(name, given) for name in self.properties}
 
     def _value(self, name: str, given: Mapping[str, Any]) -> Any:
@@ -107,16 +101,14 @@ def _text(value: Any, schema: Mapping[str, Any]) -> tuple[str, Any]:
         return "must not be empty", value
     if len(value) > schema["maxLength"]:
         return f"must be at most {schema['maxLength']:,} characters", value
-    if any("\ud800" <= char <= "\udfff" for char in value):
-        return "must not hold a lone surrogate", value
-    return "", value
+    return text_rule(value) or "", value
 
 
 def _number(value: Any, schema: Mapping[str, Any]) -> tuple[str, Any]:
     low, high = schema["minimum"], schema["maximum"]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return "must be a number", value
-    if not (isfinite(value) and low <= value <= high):
+    if not low <= value <= high:
         return f"must be a number in [{low}, {high}]", value
     return "", float(value)
 

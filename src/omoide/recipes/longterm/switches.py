@@ -14,6 +14,7 @@ from __future__ import annotations
 from omoide.errors import FieldError, QueryError
 from omoide.fields import AutoKeyField, BoolField, KeyField
 from omoide.model.mirror import PostgresMirror
+from omoide.model.naming import unknown_field
 from omoide.model.schema import Scope
 from omoide.ops import load
 from omoide.ops import save as saves
@@ -69,12 +70,7 @@ def change(scope: Scope, changes: dict[str, object]) -> Plan[LongTermSettings]:
     """Set some switches and no others; the row as it is then. Two round trips."""
     for name, value in changes.items():
         if name not in SWITCHES:
-            raise FieldError(
-                "LongTermSettings",
-                ascii(name[:64]),
-                "no such field",
-                hint=f"fields: {', '.join(SWITCHES)}",
-            )
+            raise unknown_field("LongTermSettings", name, SWITCHES)
         if not isinstance(value, bool):
             raise FieldError("LongTermSettings", name, "must be true or false")
     for _ in range(MOST_RACES):

@@ -61,7 +61,7 @@ class _Idle(Generic[C]):
 class ThreadPool:
     """Connections of this process's threads, at most `size` of them in use."""
 
-    def __init__(self, connect: Callable[[], BoundedConnection], size: int) -> None:
+    def __init__(self, connect: Callable[[float], BoundedConnection], size: int) -> None:
         self._connect, self._size = connect, size
         self._left_to_parent: list[_Idle[BoundedConnection]] = []
         self._start()
@@ -72,14 +72,14 @@ class ThreadPool:
         self._slots = threading.BoundedSemaphore(self._size)
 
     def take(self, timeout: float) -> BoundedConnection:
-        """A connection, within `timeout` seconds."""
+        """A connection: a free one, and where it has to be opened that, within `timeout` seconds each."""
         if self._owner != os.getpid():
             self._left_to_parent.append(self._idle)
             self._start()
         if not self._slots.acquire(timeout=timeout):
             raise StoreUnavailableError("every connection to PostgreSQL is in use")
         try:
-            return self._idle.pop() or self._connect()
+            return self._idle.pop() or self._connect(timeout)
         except BaseException:
             self._slots.release()
             raise
@@ -105,7 +105,7 @@ class _LoopPool:
 class LoopPools:
     """Connections of each event loop, at most `size` of one loop in use."""
 
-    def __init__(self, connect: Callable[[], Awaitable[AsyncBoundedConnection]], size: int) -> None:
+    def __init__(self, connect: Callable[[float], Awaitable[AsyncBoundedConnection]], size: int) -> None:
         self._connect, self._size = connect, size
         self._pools: list[_LoopPool] = []
         self._guard = threading.Lock()
@@ -128,7 +128,7 @@ class LoopPools:
             return self._pools[-1]
 
     async def take(self, timeout: float) -> AsyncBoundedConnection:
-        """A connection of the running loop, within `timeout` seconds."""
+        """A connection of the running loop; times as in `ThreadPool.take`."""
         pool = self._pool()
         try:
             async with asyncio.timeout(timeout):
@@ -136,7 +136,7 @@ class LoopPools:
         except TimeoutError:
             raise StoreUnavailableError("every connection to PostgreSQL is in use") from None
         try:
-            return pool.idle.pop() or await self._connect()
+            return pool.idle.pop() or await self._connect(timeout)
         except BaseException:
             pool.slots.release()
             raise

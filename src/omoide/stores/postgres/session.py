@@ -17,6 +17,7 @@ lost a race or its connection was gone before anything was committed.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
@@ -76,34 +77,39 @@ class Database:
             StoreUnavailableError, StoreError: nothing was written.
             StoreTimeoutError: no answer; where it came at the commit, it may or may not have been written.
         """
+        spent = 0.0
         for attempt in range(1, _MOST_TRIES + 1):
             progress = _Progress()
             try:
-                with self._session() as connection:
+                with self._session(spent) as connection:
                     result = _drive(connection, script(*args, **kwargs))
                     progress.committing = True
                     connection.commit()
                     return result
             except psycopg.Error as error:
-                self._failed(error, progress, attempt)
+                spent = self._failed(error, progress, attempt)
         raise AssertionError("unreachable")
 
     async def arun(self, script: Callable[A, Script[R]], *args: A.args, **kwargs: A.kwargs) -> R:
         """`run`, async."""
+        spent = 0.0
         for attempt in range(1, _MOST_TRIES + 1):
             progress = _Progress()
             try:
-                async with self._asession() as connection:
+                async with self._asession(spent) as connection:
                     result = await _adrive(connection, script(*args, **kwargs))
                     progress.committing = True
                     await connection.commit()
                     return result
             except psycopg.Error as error:
-                self._failed(error, progress, attempt)
+                spent = self._failed(error, progress, attempt)
         raise AssertionError("unreachable")
 
-    def _failed(self, error: psycopg.Error, progress: _Progress, attempt: int) -> None:
-        """Return when the transaction is to be tried again, else raise what became of it."""
+    def _failed(self, error: psycopg.Error, progress: _Progress, attempt: int) -> float:
+        """Seconds that another try has to do without, else raise what became of the transaction.
+
+        A lost race is run again with the whole time; a lost connection is opened once more, in what it left.
+        """
         lost = _is_lost(error)
         if lost:
             self._threads.clear()
@@ -115,9 +121,12 @@ class Database:
                 "PostgreSQL was lost at the commit: it may or may not have been written",
                 hint="repeat it with the same operation_id",
             ) from None
-        again = error.sqlstate in _LOST_RACE or (lost and attempt == 1)
+        spent = time.monotonic() - progress.began if lost else 0.0
+        silent = isinstance(error, psycopg.errors.ConnectionTimeout) or spent >= self.timeout
+        again = error.sqlstate in _LOST_RACE or (lost and attempt == 1 and not silent)
         if not again or attempt == _MOST_TRIES:
             raise translated(error) from None
+        return spent
 
     # ---- connections
 
@@ -144,8 +153,8 @@ class Database:
         return connection
 
     @contextlib.contextmanager
-    def _session(self) -> Iterator[BoundedConnection]:
-        budget = self._budget()
+    def _session(self, spent: float) -> Iterator[BoundedConnection]:
+        budget = self._budget(spent)
         connection = self._threads.take(budget)
         try:
             connection.limit = budget
@@ -160,8 +169,8 @@ class Database:
                 self._threads.give(connection)
 
     @contextlib.asynccontextmanager
-    async def _asession(self) -> AsyncIterator[AsyncBoundedConnection]:
-        budget = self._budget()
+    async def _asession(self, spent: float) -> AsyncIterator[AsyncBoundedConnection]:
+        budget = self._budget(spent)
         connection = await self._loops.take(budget)
         try:
             connection.limit = budget
@@ -175,9 +184,9 @@ class Database:
             finally:  # also when cancelled meanwhile: what is not idle is closed
                 self._loops.give(connection)
 
-    def _connect(self) -> BoundedConnection:
-        connection = BoundedConnection.connect(self._url, **self._options())
-        connection.limit = self.timeout
+    def _connect(self, seconds: float) -> BoundedConnection:
+        connection = BoundedConnection.connect(self._url, **self._options(seconds))
+        connection.limit = seconds
         try:
             _check_version(connection.info.server_version)
             connection.execute(_SETUP, (self._milliseconds,))
@@ -187,9 +196,9 @@ class Database:
             raise
         return connection
 
-    async def _aconnect(self) -> AsyncBoundedConnection:
-        connection = await AsyncBoundedConnection.connect(self._url, **self._options())
-        connection.limit = self.timeout
+    async def _aconnect(self, seconds: float) -> AsyncBoundedConnection:
+        connection = await AsyncBoundedConnection.connect(self._url, **self._options(seconds))
+        connection.limit = seconds
         try:
             _check_version(connection.info.server_version)
             await connection.execute(_SETUP, (self._milliseconds,))
@@ -203,19 +212,18 @@ class Database:
     def _milliseconds(self) -> str:
         return str(max(1, round(self.timeout * 1000)))
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self, seconds: float | None = None) -> dict[str, Any]:
         if self._closed:
             raise StoreError("the connection to PostgreSQL is closed", hint="call omoide.connect(url) again")
-        limit = int(self._milliseconds)
         return {
-            "connect_timeout": max(2, limit // 1000),
-            "tcp_user_timeout": limit,
+            "connect_timeout": max(2, int(self.timeout if seconds is None else seconds)),
+            "tcp_user_timeout": int(self._milliseconds),
             "client_encoding": "utf8",
         }
 
-    def _budget(self) -> float:
-        left = port.remaining()
-        budget = self.timeout if left is None else min(self.timeout, left)
+    def _budget(self, spent: float) -> float:
+        left, own = port.remaining(), self.timeout - spent
+        budget = own if left is None else min(own, left)
         if budget <= 0:
             raise StoreTimeoutError("no time is left for PostgreSQL")
         return budget
@@ -228,9 +236,11 @@ class Database:
 
 
 class _Progress:
-    """Whether a transaction got as far as its commit."""
+    """When a transaction began (monotonic), and whether it got as far as its commit."""
 
-    committing = False
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.committing = False
 
 
 def _limit(seconds: float) -> tuple[str, tuple[str]]:

@@ -16,7 +16,7 @@ from omoide.errors import QueryError
 from omoide.model.schema import Scope
 
 DEFAULT_NAMESPACE = "omoide"
-_NAMESPACE = re.compile(r"[^\s{}*?\[\]\\]{1,64}")
+_NAMESPACE = re.compile(r"[^\s{}*?\[\]\\\ud800-\udfff]{1,64}")
 _HEAD = re.compile(rb"(?P<namespace>[^{}]+):\{(?P<tag>[^{}]+)\}:(?P<letter>[a-z])")
 
 

@@ -24,6 +24,8 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, unquote
 
 from omoide.errors import StoreError
+from omoide.model.partition import text_rule
+from omoide.settings import MOST_SECONDS
 
 __all__ = ["Address", "Target", "parse_url"]
 
@@ -102,6 +104,8 @@ def parse_url(url: str) -> Target:
     Raises:
         StoreError: it cannot be read; the message repeats no part that could be a secret.
     """
+    if text_rule(url) is not None:
+        raise StoreError("the store URL holds a lone surrogate", hint=_HINT)
     scheme, separator, rest = url.strip().partition("://")
     kind_tls = _SCHEMES.get(scheme.lower()) if separator else None
     if kind_tls is None:
@@ -191,7 +195,7 @@ def _yes(text: str) -> bool:
 
 def _seconds(text: str) -> float:
     seconds = float(text)
-    if not 0.0 < seconds < float("inf"):
+    if not 0.0 < seconds <= MOST_SECONDS:
         raise ValueError
     return seconds
 
@@ -223,8 +227,19 @@ def _addresses(hosts: str, default_port: int) -> tuple[Address, ...]:
         port = _number(match[3], "the port") if match[3] else default_port
         if not 0 < port < 65536:
             raise StoreError("the store URL has a port outside 1..65535", hint=_HINT)
-        found.append((unquote(match[1] or match[2]) or "localhost", port))
+        host = unquote(match[1] or match[2]) or "localhost"
+        if not _is_host(host):
+            raise StoreError("the store URL has a host that cannot be read", hint=_HINT)
+        found.append((host, port))
     return tuple(found)
+
+
+def _is_host(host: str) -> bool:
+    """Whether a socket takes it for a name: labels of a length that DNS has."""
+    try:
+        return bool(host.encode("idna"))
+    except UnicodeError:
+        return False
 
 
 def _number(text: str, what: str) -> int:
