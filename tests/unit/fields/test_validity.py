@@ -115,7 +115,7 @@ def test_a_record_cannot_supersede_itself_nor_one_without_versions() -> None:
     tenure = Tenure(agent_id="a")
     with pytest.raises(QueryError, match="cannot supersede itself"):
         prepare(tenure, supersedes=tenure.tenure_id)
-    with pytest.raises(QueryError, match="an id must not be empty"):
+    with pytest.raises(QueryError, match="supersedes must not be empty"):
         prepare(tenure, supersedes="")
 
 
