@@ -168,7 +168,8 @@ def test_a_partition_lost_after_all_was_shown_answers_from_rows_and_comes_back(
         note(f"fact {number}").save()
     omoide.reindex(Ledgered, agent_id="ada")
     drive(mirrored, sweep(mirrored.mirror))
-    assert rows(mirrored.database, "SELECT count(*) FROM omoide_outbox") == [(0,)]
+    waits = "SELECT count(*) FROM omoide_outbox WHERE model = 'Ledgered' AND partition = 'ada'"
+    assert rows(mirrored.database, waits) == [(0,)]
     valkey_server.flush()
     found = ContextAssembler(Ledgered).assemble("fact", agent_id="ada")
     assert (len(found.ids), found.metadata["store"]) == (3, "postgres")
