@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +20,7 @@ from omoide.ops.request import (
 )
 from omoide.stores.redis.bulk import Packing
 from omoide.stores.redis.cache import Cache
-from omoide.stores.redis.calls import Call, Handler, answer, failure, send
+from omoide.stores.redis.calls import Call, Handler, answer, answers, failure
 from omoide.stores.redis.codec import UNREADABLE, kind, pack_plan, rate, shape, unpack_reply
 from omoide.stores.redis.exchange import Argument, Command
 from omoide.stores.redis.keys import Keys
@@ -44,7 +43,7 @@ class Mirrored:
             self._apply(replace(request, begins=False), seq, seq, changes)
             for seq, changes in enumerate(request.more, request.last + 1)
         ]
-        return int((yield from _answers(calls))[-1])
+        return int((yield from answers(calls))[-1])
 
     def _apply(self, request: Apply, first: int, last: int, changes: Changes) -> Call:
         spec = request.scope.spec
@@ -109,7 +108,7 @@ class Mirrored:
         spec, head = request.scope.spec, self.keys.head(request.scope)
         packing = Packing(head, request.token, request.step, kind(spec), _has_intervals(spec))
         calls = list(packing.calls(request.first, request.rows))
-        for reply in (yield from _answers(calls)):
+        for reply in (yield from answers(calls)):
             if reply == -1:
                 raise StoreError("this rebuild was given up or taken over", hint="start it again")
         return packing.step
@@ -132,16 +131,6 @@ class Mirrored:
 def _has_intervals(spec: ModelSpec) -> bool:
     """Whether rows of a model have an interval beside their attributes."""
     return spec.ttl is not None or spec.validity is not None
-
-
-def _answers(calls: Sequence[Call]) -> Handler[list[Any]]:
-    """The reply of each call; raises the first error among them."""
-    replies = yield from send(calls)
-    for call, reply in zip(calls, replies, strict=True):
-        error = failure(reply, call)
-        if error is not None:
-            raise error
-    return replies
 
 
 def _parts(row: RowState) -> tuple[Argument, ...]:
