@@ -93,8 +93,15 @@ def test_a_key_of_the_wrong_type_stops_a_write_before_it_changes_anything(
         keys.redis.delete(key)
         if there:
             keys.redis.rename(aside, key)
-    # one needs nothing whole, one leaves it be, and two work beside it
-    assert refused or name in ("forget", "forget_with_vectors", "prune", "restore", "apply_to_a_copy")
+    # one needs nothing whole, one leaves it be, one replaces what is there, and two work beside it
+    assert refused or name in (
+        "forget",
+        "forget_with_vectors",
+        "prune",
+        "adopt",
+        "restore",
+        "apply_to_a_copy",
+    )
     assert attempt(connection, request) is None
     whole(connection, request.scope)
 

@@ -43,6 +43,7 @@ REDIS_7_0 = frozenset(
         "SETRANGE",
         "STRLEN",
         "TIME",
+        "TYPE",
         "UNLINK",
         "ZADD",
         "ZCARD",

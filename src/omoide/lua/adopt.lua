@@ -9,8 +9,7 @@ local plan = cmsgpack.unpack(ARGV[1])
 return atomically(function()
   local Q, G = rebuilt(plan.token)
   if not Q then return -1 end
-  local readable, H = pcall(read_head, P)
-  if not readable then H = nil end -- a head of another type goes with the rest
+  local H = call('TYPE', P.h).ok == 'hash' and read_head(P) or nil -- a head of another type goes with the rest
   if H and H.seq > plan.last and not plan.force then return -2 end
   G.v, G.shadow, G.seq = H and H.v or 0, '', plan.last
   close(Q, G)
