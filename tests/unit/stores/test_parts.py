@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omoide.ops.request import Changes, RowState, Span
+from omoide.stores.postgres import outbox
 from omoide.stores.postgres.parts import WORK, parts_of, work_of
 
 
@@ -56,3 +57,17 @@ def test_versions_change_together() -> None:
 
 def test_what_changes_no_record_is_one_part() -> None:
     assert parts_of(Changes(counters=(("mine", 1),))) == (Changes(counters=(("mine", 1),)),)
+
+
+def test_entries_that_link_the_same_records_are_one_change() -> None:
+    """A new record a commit, each linked with the 16 before it: many commits a step, not one."""
+    linked = [[f"{number - back}" for back in range(17)] for number in range(100)]
+    entries = [(number, "put", False, [f"{number}"], linked[number], []) for number in range(100)]
+    taken = outbox._together(entries)
+    assert len(taken) == outbox.RECORDS - 16
+    assert len({id for entry in taken for id in (*entry[3], *entry[4])}) == outbox.RECORDS
+
+
+def test_an_entry_of_many_records_is_taken_alone() -> None:
+    entries = [(number, "put", False, [f"{number} {one}" for one in range(70)], [], []) for number in (1, 2)]
+    assert outbox._together(entries) == entries[:1]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["LOST", "Pending", "changes_of", "drain", "pending", "scope_named", "waiting"]
 
 ENTRIES = 64
-RECORDS = 16
+RECORDS = 64
 MOST_LOOKS = 3
 PAUSE_SECONDS = 0.005
 MOST_PAUSES = 200
@@ -158,14 +158,18 @@ def pending(table: Table, scope: Scope, partition: str, after: int) -> Script[Pe
 
 
 def _together(rows: Sequence[Any]) -> list[Any]:
-    """The first entries that can be one change: one life of the partition, and not too many records."""
+    """The first entries that can be one change: one life of the partition, and not too many records.
+
+    A busy name links each new record with the same ones: each record counts once, or a commit a step would be
+    slower than those who write.
+    """
     taken: list[Any] = []
-    records = 0
+    records: set[str] = set()
     for row in rows:
         if taken and (row[1] == "drop" or row[2] or taken[0][1] == "drop" or row[0] != taken[-1][0] + 1):
             break
-        records += len(row[3]) + len(row[4])
-        if taken and records > RECORDS:
+        records.update(row[3], row[4])
+        if taken and len(records) > RECORDS:
             break
         taken.append(row)
     return taken
