@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.processes import Python
 
 pytest_plugins = ["omoide.testing.plugin"]
 
@@ -19,6 +21,13 @@ def _no_user_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.
         if name.startswith("OMOIDE_") and name not in _KEPT:
             monkeypatch.delenv(name)
     monkeypatch.setenv("OMOIDE_DATA_DIR", str(tmp_path_factory.getbasetemp() / "data"))
+
+
+@pytest.fixture(scope="session")
+def python() -> Iterator[Python]:
+    """Runs programs in processes of their own."""
+    with Python() as python:
+        yield python
 
 
 @pytest.fixture

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import Python
 
 from omoide.errors import CapabilityError
 from omoide.stores.embedded import EmbeddedServer, server_binary
@@ -40,16 +39,16 @@ class Cli:
 
     url: str
     folder: Path
+    python: Python
 
     def __call__(self, *arguments: str, stdin: str = "", cwd: Path | None = None) -> Ran:
-        done = subprocess.run(
-            [sys.executable, "-m", "omoide.apps.cli.main", *arguments],
-            input=stdin,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
+        done = self.python(
+            "-m",
+            "omoide.apps.cli.main",
+            *arguments,
+            stdin=stdin,
             cwd=cwd or self.folder,
-            env={**os.environ, "OMOIDE_URL": self.url, "PYTHONIOENCODING": "utf-8"},
+            env={**os.environ, "OMOIDE_URL": self.url},
         )
         assert "Traceback" not in done.stderr, done.stderr
         return Ran(done.returncode, done.stdout, done.stderr)
@@ -64,10 +63,10 @@ def need_binary() -> None:
 
 
 @pytest.fixture
-def cli(tmp_path: Path) -> Iterator[Cli]:
+def cli(tmp_path: Path, python: Python) -> Iterator[Cli]:
     """`omoide` on an empty embedded store; the test keeps its server running between calls."""
     need_binary()
     folder = tmp_path / "store"
     server = EmbeddedServer.acquire(folder)
-    yield Cli(f"embedded://{folder}", tmp_path)
+    yield Cli(f"embedded://{folder}", tmp_path, python)
     server.release()

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from tests.apps.conftest import need_binary
+from tests.processes import Python
 
 from omoide.apps.cli.conversation import CHANGED, CONVERSATION, OUTDATED, QUESTIONS
 from omoide.apps.cli.demo import MARK
 from omoide.apps.cli.main import main
 
+COMMAND = ("-m", "omoide.apps.cli.main", "demo")
 
-def _demo(*arguments: str, temporary: Path) -> subprocess.CompletedProcess[str]:
-    import os
 
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """What the demo leaves behind, it leaves in the folder of the test."""
     need_binary()
-    return subprocess.run(
-        [sys.executable, "-m", "omoide.apps.cli.main", "demo", *arguments],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        env={**os.environ, "TMPDIR": str(temporary), "PYTHONIOENCODING": "utf-8"},
-    )
+    return {**os.environ, "TMPDIR": str(tmp_path), "PYTHONIOENCODING": "utf-8"}
 
 
-def test_the_demo_shows_what_it_says(tmp_path: Path) -> None:
-    done = _demo("--json", temporary=tmp_path)
+def test_the_demo_shows_what_it_says(tmp_path: Path, python: Python, environment: dict[str, str]) -> None:
+    done = python(*COMMAND, "--json", env=environment)
     assert done.stderr == ""
     facts = json.loads(done.stdout)
     assert done.returncode == 0, facts
@@ -46,8 +44,10 @@ def test_the_demo_shows_what_it_says(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_demo_tells_it_to_people(tmp_path: Path) -> None:
-    done = _demo(temporary=tmp_path)
+def test_the_demo_tells_it_to_people(environment: dict[str, str]) -> None:
+    done = subprocess.run(
+        [sys.executable, *COMMAND], capture_output=True, encoding="utf-8", timeout=60, env=environment
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "ghp_" not in done.stdout
     assert "track=False" in done.stdout
@@ -55,13 +55,13 @@ def test_the_demo_tells_it_to_people(tmp_path: Path) -> None:
     assert [line[0] for line in done.stdout.splitlines() if line[:1].isdigit()] == list("123456")
 
 
-def test_a_kept_folder_can_be_used_again(tmp_path: Path) -> None:
+def test_a_kept_folder_can_be_used_again(tmp_path: Path, python: Python, environment: dict[str, str]) -> None:
     folder = tmp_path / "kept"
     for _ in range(2):
-        done = _demo("--folder", str(folder), "--keep", "--json", temporary=tmp_path)
+        done = python(*COMMAND, "--folder", str(folder), "--keep", "--json", env=environment)
         assert json.loads(done.stdout)["restart"]["memories"] == len(CONVERSATION)
     assert (folder / MARK).is_file()
-    assert _demo("--folder", str(folder), temporary=tmp_path).returncode == 0
+    assert python(*COMMAND, "--folder", str(folder), env=environment).returncode == 0
     assert not folder.exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -138,11 +139,34 @@ def test_help_loads_no_client_and_no_numpy() -> None:
     assert done.stderr.strip().splitlines()[-1] == "set()"
 
 
+def test_every_step_of_a_memory_works_in_an_interpreter_of_its_own(cli: Cli) -> None:
+    """Elsewhere what a verb needs may be there because another one imported it."""
+    for words in (
+        ("retain", "a heron by the river", "--agent", "ada"),
+        ("recall", "heron", "--agent", "ada", "--json"),
+        ("list", "--agent", "ada"),
+        ("export", "kept.jsonl", "--agent", "ada"),
+        ("forget", "--everything", "--agent", "ada"),
+        ("import", "kept.jsonl"),
+        ("prune",),
+        ("doctor", "--json"),
+        ("status",),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-m", "omoide.apps.cli.main", *words],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=cli.folder,
+            env={**os.environ, "OMOIDE_URL": cli.url},
+        )
+        assert (done.returncode, done.stderr) == (0, ""), words
+    assert "DefaultMemory" in done.stdout
+
+
 def test_a_broken_pipe_is_quiet(cli: Cli) -> None:
     for number in range(3):
         cli("retain", f"note {number}", "--agent", "ada")
-    import os
-
     program = f"{sys.executable} -m omoide.apps.cli.main list --agent ada | true"
     done = subprocess.run(
         program,

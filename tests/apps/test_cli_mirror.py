@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import Python
 
 import omoide
 from omoide import PostgresMirror
@@ -58,29 +59,22 @@ def folder(tmp_path: Path) -> Path:
 
 
 class Caller:
-    def __init__(self, folder: Path, store: str, postgres: str) -> None:
-        self.folder, self.options = folder, ["--url", store, "--postgres", postgres]
+    def __init__(self, folder: Path, store: str, postgres: str, python: Python) -> None:
+        self.folder, self.python = folder, python
+        self.options = ["--url", store, "--postgres", postgres]
         self.environment = {**os.environ, "OMOIDE_DATA_DIR": str(folder / "data")}
 
     def command(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "omoide.apps.cli.main", *words, *self.options]
+        return ["-m", "omoide.apps.cli.main", *words, *self.options]
 
     def __call__(self, *words: str) -> tuple[int, Any, str]:
-        done = subprocess.run(
-            self.command(*words, "--json"),
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = self.python(*self.command(*words, "--json"), cwd=self.folder, env=self.environment)
         return done.returncode, json.loads(done.stdout), done.stderr
 
 
 @pytest.fixture
-def call(folder: Path, valkey_server: ValkeyServer, postgres_url: str) -> Caller:
-    return Caller(folder, valkey_server.url, postgres_url)
+def call(folder: Path, valkey_server: ValkeyServer, postgres_url: str, python: Python) -> Caller:
+    return Caller(folder, valkey_server.url, postgres_url, python)
 
 
 def test_rebuild_brings_back_what_was_flushed(
@@ -127,15 +121,8 @@ def test_doctor_names_what_it_could_not_compare(connection: Connection, call: Ca
     call.options = call.options[:2]
     code, answer, _ = call("doctor", "--model", "shown_model:ShownMemory")
     assert (code, answer["mirrored"], answer["not_compared"]) == (0, [], named)
-    told = subprocess.run(
-        call.command("doctor", "--model", "shown_model:ShownMemory"),
-        cwd=call.folder,
-        env=call.environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    ).stdout
+    words = call.command("doctor", "--model", "shown_model:ShownMemory")
+    told = call.python(*words, cwd=call.folder, env=call.environment).stdout
     assert "2 partitions, the indexes of all are sound" in told
     assert [line for line in told.splitlines() if "not compared" in line] == [
         f"not compared with its rows: {name}" for name in named
@@ -155,7 +142,7 @@ def test_a_projector_runs_until_it_is_told_to_stop(
     code, answer, _ = call("mirror", "run", "shown_model:ShownMemory", "--once")
     assert (code, answer["left"]) == (0, 0)
     worker = subprocess.Popen(
-        call.command("mirror", "run", "shown_model:ShownMemory", "--json"),
+        [sys.executable, *call.command("mirror", "run", "shown_model:ShownMemory", "--json")],
         cwd=call.folder,
         env=call.environment,
         stdout=subprocess.PIPE,

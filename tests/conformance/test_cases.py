@@ -6,8 +6,6 @@ import asyncio
 import gc
 import os
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +18,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.processes import Python
 
 import omoide
 from omoide import (
@@ -518,16 +517,10 @@ else:
 """
 
 
-def test_instants_are_the_same_in_every_time_zone(store_url: str) -> None:
+def test_instants_are_the_same_in_every_time_zone(store_url: str, python: Python) -> None:
     def run(zone: str, what: str) -> list[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", TIMES, store_url, what],
-            env={**os.environ, "TZ": zone},
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        )
+        done = python("-", store_url, what, stdin=TIMES, env={**os.environ, "TZ": zone})
+        assert done.returncode == 0, done.stderr
         return done.stdout.split("\n")[:-1]
 
     assert run("America/New_York", "write") == ["refused"]

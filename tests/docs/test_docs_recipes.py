@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from tests.docs.conftest import ROOT, name_of
+from tests.processes import Python
 
 PROGRAMS = sorted((ROOT / "recipes").glob("*/main.py"))
 PUBLIC = {"omoide", "omoide.recipes"}
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
-def test_a_recipe_runs(program: Path, store_url: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(program)],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        env={
-            **os.environ,
-            "OMOIDE_URL": store_url,
-            "OMOIDE_DATA_DIR": str(tmp_path),
-            "PYTHONIOENCODING": "utf-8",
-        },
-    )
+def test_a_recipe_runs(program: Path, store_url: str, tmp_path: Path, python: Python) -> None:
+    environment = {**os.environ, "OMOIDE_URL": store_url, "OMOIDE_DATA_DIR": str(tmp_path)}
+    done = python("-W", "error", str(program), env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert done.stdout

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import Python
 
 import omoide
 from omoide import DatetimeField, PostgresMirror, StringField, ValidityField
@@ -101,22 +99,14 @@ def test_a_lost_key_is_a_difference_and_repaired(
 
 
 def test_the_command_repairs_them_in_one_go(
-    mirrored: Connection, valkey_server: ValkeyServer, postgres_url: str, tmp_path: Path
+    mirrored: Connection, valkey_server: ValkeyServer, postgres_url: str, tmp_path: Path, python: Python
 ) -> None:
     (tmp_path / "torn_model.py").write_text(MODULE)
 
     def doctor(*options: str) -> tuple[int, Any]:
         words = ("doctor", "--model", "torn_model:TornFact", "--json", *options)
         where = ("--url", valkey_server.url, "--postgres", postgres_url)
-        done = subprocess.run(
-            [sys.executable, "-m", "omoide.apps.cli.main", *words, *where],
-            cwd=tmp_path,
-            env={**os.environ, "OMOIDE_DATA_DIR": str(tmp_path / "data")},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = python("-m", "omoide.apps.cli.main", *words, *where, cwd=tmp_path, timeout=120)
         return done.returncode, json.loads(done.stdout)
 
     for agent in (*LETTERS, "ada"):
