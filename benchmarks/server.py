@@ -84,6 +84,18 @@ class Server:
         """Longest single command since the last `forget_slow`, milliseconds; 0.0 below 10 ms."""
         return max((entry["duration"] / 1000 for entry in self._client.slowlog_get(-1)), default=0.0)
 
+    def log_above(self, microseconds: int) -> None:
+        """Have commands logged that take longer than this, instead of 10 ms."""
+        self._client.config_set("slowlog-log-slower-than", microseconds)
+
+    def logged(self) -> list[tuple[list[str], float]]:
+        """The commands in the slow log: their first words, and how long each took, milliseconds."""
+        entries = self._client.slowlog_get(-1)
+        return [
+            (entry["command"].decode(errors="replace").split(" ", 2)[:2], entry["duration"] / 1000)
+            for entry in entries
+        ]
+
     def forget_slow(self) -> None:
         """Empty the slow log."""
         self._client.slowlog_reset()

@@ -33,9 +33,14 @@ def load(name: str) -> Script:
     script = original(name)
     if script.read_only:
         return script
-    source = _COUNTER + re.sub(r"\bredis\.call\b", "counted_call", script.source)
+    source = counting(script.source)
     sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest().encode()
     return replace(script, source=source, sha=sha)
+
+
+def counting(source: str) -> str:
+    """The source with the counter in it."""
+    return _COUNTER + re.sub(r"\bredis\.call\b", "counted_call", source)
 
 
 def fail_at(raw: client.Redis, place: int) -> None:

@@ -204,17 +204,6 @@ def test_at_most_sixteen_go_at_once(connection: Connection, scope: Scope) -> Non
     assert execute(Check(scope)).findings == ()
 
 
-def test_long_texts_bound_what_one_write_evicts(connection: Connection, scope: Scope) -> None:
-    """Two records of many terms are enough for one write, and the rest follows."""
-    execute = connection.store.execute
-    text = " ".join(f"w{number}" for number in range(200))
-    for number in range(6):
-        execute(put(scope, f"{number}", text))
-    went = [execute(put(scope, f"new {number}", "cat", cap=1)).evicted for number in range(4)]
-    assert went == [2, 2, 2, 3]
-    assert execute(Count(scope)) == 1
-
-
 def test_the_row_just_written_stays(connection: Connection, scope: Scope) -> None:
     connection.store.execute(put(scope, "1", "cat", importance=1.0))
     reply = connection.store.execute(put(scope, "new", "cat", importance=-5.0, cap=1))

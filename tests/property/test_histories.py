@@ -18,6 +18,7 @@ import histories
 import pytest
 from histories import SPEC, Tombstones, Writer, at_rest, rebuild, watch, write_in_process
 
+import budgets
 from omoide.connection import Connection
 from omoide.model.schema import Scope
 from omoide.ops import request as ask
@@ -64,7 +65,14 @@ def join(futures: list[Future[int]]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(THREADED))
-def test_four_writing_threads(seed: int, valkey_server: ValkeyServer, readers: list[Connection]) -> None:
+def test_four_writing_threads(
+    seed: int, valkey_server: ValkeyServer, readers: list[Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In some of them writes take out few postings at once, and in some of those nobody sweeps."""
+    if seed % 3 == 0:
+        budgets.use_small(monkeypatch)
+    if seed % 6 == 0:
+        budgets.die_before_sweeping(monkeypatch)
     source = random.Random(seed)
     agent = f"threads-{seed}"
     steps = source.choice([15, 40, 70])

@@ -9,10 +9,11 @@
 --   {kind, stride, first row, row after the last, slots, rows of later vectors, their slots} (the first two alone: not to be had)
 --   | fingerprint, bodies, statistics, decay order, now where records may expire: nothing is new | nothing for no partition, or where not wanted
 -- Cost: O(terms + records) when the client is up to date; else plus the bytes it lacks, attributes and vectors at most 1 MiB each
--- Include: unchanged records budget
+-- Include: unchanged records remains budget
 local H = glance(P)
 if not H or in_vain(P, H, ARGV[2]) then return {} end
 check_companions(P, H)
+look_at_remains(P, H)
 
 local PIECE = 32768 -- attribute rows in 1 MiB
 local NEWEST = 32
@@ -68,8 +69,8 @@ local lists, terms = {}, same and plan.v == H.v and {} or plan.terms
 local tails = hmget(P.t, terms)
 for i = 1, #terms do
   local tail = tails[i]
-  if tail then
-    local _, _, _, _, live = parse_tail(tail)
+  local live = live_in(terms[i], tail)
+  if live > 0 then
     lists[2 * i - 1], lists[2 * i] = live, postings_since(P, terms[i], tail, same and plan.since[i] or 0)
   else
     lists[2 * i - 1], lists[2 * i] = 0, ''
@@ -77,7 +78,7 @@ for i = 1, #terms do
 end
 
 local vocabulary = false
-if plan.whole and redis.call('HLEN', P.t) <= 4096 then vocabulary = redis.call('HGETALL', P.t) end
+if plan.whole and H.remains == '' and redis.call('HLEN', P.t) <= 4096 then vocabulary = redis.call('HGETALL', P.t) end
 
 -- The records expected, and those of the newest rows that a list lacks, which may well come before them
 local now, wanted = clock(), same and plan.rows or {}

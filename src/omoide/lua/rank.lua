@@ -17,6 +17,7 @@ local plan = cmsgpack.unpack(ARGV[1])
 local H = glance(P)
 if not H then return {} end
 check_companions(P, H)
+look_at_remains(P, H)
 local floor, unpack_bytes, max = math.floor, struct.unpack, math.max
 local W, now = plan.ranking, clock()
 mask(plan.valid, now)
@@ -65,13 +66,15 @@ end
 local idfs, own = {}, {} -- own: per term row -> weight, only when neighbours borrow
 for i = 1, #plan.terms do
   if tails[i] then
-    local df = live_in(tails[i])
+    local df = live_in(plan.terms[i], tails[i])
     local idf = round20(plan.weights[i] * math.log((H.n - df + 0.5) / (df + 0.5) + 1))
     local data = postings_since(P, plan.terms[i], tails[i], 0)
     if borrowing then
       local weights = {}
       idfs[#idfs + 1], own[#own + 1] = idf, weights
-      each_posting(data, function(row, code) weights[row] = table_[code] end)
+      each_posting(data, function(row, code)
+        if not gone[row] then weights[row] = table_[code] end
+      end)
     else
       local products = setmetatable({}, {
         __index = function(self, code)
@@ -80,7 +83,7 @@ for i = 1, #plan.terms do
         end,
       })
       each_posting(data, function(row, code)
-        if not allowed or allowed[row] then text[row] = (text[row] or 0) + products[code] end
+        if (not allowed or allowed[row]) and not gone[row] then text[row] = (text[row] or 0) + products[code] end
       end)
     end
   end

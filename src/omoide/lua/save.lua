@@ -4,9 +4,9 @@
 --   statistics of a new record (36 bytes, or empty for the model's prior), slot of its vector (whole, its digest, or empty)
 -- Returns: status, version, created, evicted, duplicate of | gen, v, row, next, n, sdl, log end, now, attributes, interval,
 --   {row, terms} of each erased record, id of the version that ends where this one starts, {row, interval} of each whose end changed,
---   slot (`1` as given, the one kept, or empty)
+--   slot (`1` as given, the one kept, or empty), postings that are still to be taken out (see sweep)
 -- Cost: O(distinct terms), O(64) for each edge that it brings, O(log N) for its place among versions; up to 16 due and 16
---   surplus records erased
+--   surplus records erased, of their postings what is within 640 with its own
 -- Include: put records
 local plan, foot_bytes, body = cmsgpack.unpack(ARGV[1]), ARGV[2], ARGV[3]
 local foot = parts_of(foot_bytes, 1)
@@ -36,15 +36,15 @@ local function refusal(old, now)
 end
 
 -- Surplus beyond the cap goes: what is not valid any more, over longest first, then the lowest in the decay order; never
--- the row just written. Two at least, however long, so that a partition over its cap shrinks.
+-- the row just written.
 local function evict(H, S, G, row, erased, now)
-  local surplus, evicted, budget = plan.cap > 0 and math.min(16, H.n - plan.cap) or 0, 0, MOST_TERMS
+  local surplus, evicted = plan.cap > 0 and math.min(16, H.n - plan.cap) or 0, 0
   if surplus <= 0 then return 0 end
   local function take(rows)
     for i = 1, #rows do
-      if evicted == surplus or (budget <= 0 and evicted > 1) then return end
+      if evicted == surplus then return end
       if tonumber(rows[i]) ~= row then
-        budget = budget - erase_both(P, H, S, G, rows[i], erased, true)
+        erase_both(P, H, S, G, rows[i], erased, true)
         evicted = evicted + 1
       end
     end
@@ -171,7 +171,8 @@ return atomically(function()
     hset(P.f, row, footprint)
     if S then hset(S.f, new, footprint) end
   end
+  local left = sweep_both(P, H, S, G)
   close_both(P, H, S, G)
   return { 'stored', carry.version, old and 0 or 1, evicted, '', H.gen, H.v, row, H.next, H.n, H.sdl, log_end(P, H), now,
-    attributes, interval, erased, closed or '', mended_rows(), slot ~= '' and slot == plan.slot and '1' or slot }
+    attributes, interval, erased, closed or '', mended_rows(), slot ~= '' and slot == plan.slot and '1' or slot, left }
 end)

@@ -1,11 +1,5 @@
 -- budget: what the server reader can know of the work of a ranking before it begins
--- Include: tails
-
-local function live_in(tail)
-  if not tail then return 0 end
-  local _, _, _, _, live = parse_tail(tail)
-  return live
-end
+-- Include: tails remains
 
 -- The work of `plan` (of rank): tails of the terms, places of the terms nobody has, postings; whether neighbours and dates
 -- count, `skipped` arms that would cost too much, and whether it is refused for the postings, or for these where `strict`.
@@ -13,13 +7,14 @@ local function work_of(Q, H, plan)
   local W, work = plan.ranking, { tails = hmget(Q.t, plan.terms), unknown = {}, skipped = {} }
   local matching, unknown, skipped = 0, work.unknown, work.skipped
   for i = 1, #plan.terms do
-    local live = live_in(work.tails[i])
+    local live = live_in(plan.terms[i], work.tails[i])
     matching = matching + live
     if live == 0 then unknown[#unknown + 1] = i - 1 end
   end
   work.postings = matching
   for _, terms in ipairs({ plan.must, plan.names }) do
-    for _, tail in ipairs(hmget(Q.t, terms)) do work.postings = work.postings + live_in(tail) end
+    local lists = hmget(Q.t, terms)
+    for i = 1, #terms do work.postings = work.postings + live_in(terms[i], lists[i]) end
   end
   work.borrowing = plan.session and plan.session ~= '' and (W.answer > 0 or W.far > 0)
   if work.borrowing and matching > plan.borrow then

@@ -1,6 +1,6 @@
 -- erase: the one routine that takes a record out, with all its traces
--- Include: journal partition footprint postings graph versions vectors
-local MOST_TERMS = 128 -- of records that a write takes out by the way: what is over then stays for the next one
+-- Include: journal partition remains postings graph versions vectors
+local budget = 640 -- postings that this command may still put in and take out; what is not taken out stays for later ones
 
 local function footprint_of(Q, row) return parse_footprint(call('HGET', Q.f, row)) end
 
@@ -32,7 +32,13 @@ local function erase(Q, H, row, seal)
   row = tonumber(row)
   local foot = footprint_of(Q, row)
   hdel(Q.r, row) -- first: a server that is out of memory refuses a script whose first write may need some
-  null_postings(Q, row, foot.terms)
+  if #foot.terms <= budget then
+    budget = budget - #foot.terms
+    null_postings(Q, row, foot.terms)
+    hdel(Q.f, row)
+  else
+    H.remains = H.remains .. pack(REMAIN, row, 0, #foot.terms)
+  end
   for i = 1, #foot.unique do
     if call('HGET', Q.q, foot.unique[i]) == tostring(row) then hdel(Q.q, foot.unique[i]) end
   end
@@ -44,7 +50,6 @@ local function erase(Q, H, row, seal)
     if foot.chain then leave(Q, row, foot, seal) end
     hdel(Q.m, foot.id)
   end
-  hdel(Q.f, row)
   hdel(Q.c, row)
   zrem(Q.d, row)
   zrem(Q.e, row)
@@ -58,20 +63,39 @@ local function erase(Q, H, row, seal)
   return foot.id, foot.terms
 end
 
--- Erase in the partition and in its shadow, when there is one. `gone` collects {row, terms} for the caller's cache.
-local function erase_both(Q, H, S, G, row, gone, seal)
+-- Erase in the partition and in its shadow, when there is one. `taken` collects {row, terms} for the caller's cache.
+local function erase_both(Q, H, S, G, row, taken, seal)
   local id, terms = erase(Q, H, row, seal)
   local copy = S and call('HGET', S.m, id)
   if copy then erase(S, G, copy, seal) end
-  gone[#gone + 1] = { tonumber(row), terms }
-  return #terms
+  taken[#taken + 1] = { tonumber(row), terms }
 end
 
--- Up to `limit` records that are due; a long record counts for many, so that one write stays short.
-local function erase_due(Q, H, S, G, now, limit, gone)
-  local due, budget = call('ZRANGEBYSCORE', Q.e, '-inf', now, 'LIMIT', 0, limit), MOST_TERMS
-  for i = 1, #due do
-    if budget <= 0 then break end
-    budget = budget - erase_both(Q, H, S, G, due[i], gone, true)
+-- Go on with what is left of records that are gone, as far as the budget reaches; the postings that stay. It is no write to
+-- readers, for whom such a row is dead already.
+local function sweep(Q, H)
+  local before = H.remains
+  while budget > 0 and H.remains ~= '' do
+    local row, done, terms = unpack_bytes(REMAIN, H.remains)
+    local data, upto = call('HGET', Q.f, row), math.min(terms, done + budget)
+    hdel(Q.f, row, data) -- first, as in `erase`
+    null_postings(Q, row, { unpack(parse_footprint(data).terms, done + 1, upto) })
+    budget = budget - (upto - done)
+    H.remains = string.sub(H.remains, REMAIN_BYTES + 1)
+    if upto < terms then
+      hset(Q.f, row, data, false)
+      H.remains = pack(REMAIN, row, upto, terms) .. H.remains
+    end
   end
+  if H.remains ~= before then hset(Q.h, 'remains', H.remains) end
+  return left_in(H)
+end
+
+-- The same for a partition and its shadow
+local function sweep_both(Q, H, S, G) return sweep(Q, H) + (S and sweep(S, G) or 0) end
+
+-- Up to `limit` records that are due
+local function erase_due(Q, H, S, G, now, limit, taken)
+  local due = call('ZRANGEBYSCORE', Q.e, '-inf', now, 'LIMIT', 0, limit)
+  for i = 1, #due do erase_both(Q, H, S, G, due[i], taken, true) end
 end

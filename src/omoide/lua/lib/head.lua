@@ -19,7 +19,7 @@ local function open(Q, shape)
   H = {
     format = shape.format, fingerprint = shape.fingerprint, next = 1, n = 0, sdl = 0, dead = 0,
     gen = new_gen(), v = 0, x0 = 0, ordinals = 0, shadow = '', lease = 0, ['until'] = 0,
-    rate = shape.rate or 0, peak = 0, seq = 0, vectors = '', stride = 0, timed = 0,
+    rate = shape.rate or 0, peak = 0, seq = 0, vectors = '', stride = 0, timed = 0, remains = '',
   }
   return H
 end

@@ -66,6 +66,16 @@ local function hset_many(key, names, values, known)
   end
 end
 
+-- names of fields that are there, and their values
+local function hdel_many(key, names, old)
+  if #names == 0 then return end
+  keep_expiry(key)
+  need_leave('HSET', key)
+  undone = undone + 1
+  undo[undone] = { 'fields', key, names, old }
+  for first = 1, #names, 1000 do call('HDEL', key, unpack(names, first, math.min(#names, first + 999))) end
+end
+
 local function restore_fields(key, names, old)
   for i = 1, #names do
     if old[i] then pcall_redis('HSET', key, names[i], old[i]) else pcall_redis('HDEL', key, names[i]) end

@@ -29,9 +29,9 @@ local function clock()
 end
 
 local HEAD = { 'format', 'fingerprint', 'next', 'n', 'sdl', 'dead', 'gen', 'v', 'x0', 'ordinals', 'shadow', 'lease', 'until',
-  'rate', 'peak', 'seq', 'vectors', 'stride', 'timed' }
+  'rate', 'peak', 'seq', 'vectors', 'stride', 'timed', 'remains' }
 
--- The head as a table of numbers (format, fingerprint, gen, shadow and vectors stay text), or nil.
+-- The head as a table of numbers (format, fingerprint, gen, shadow, vectors and remains stay text), or nil.
 local function read_head(Q)
   local v = redis.call('HMGET', Q.h, unpack(HEAD))
   if not v[3] then return nil end
@@ -40,16 +40,18 @@ local function read_head(Q)
     dead = tonumber(v[6]), gen = v[7], v = tonumber(v[8]), x0 = tonumber(v[9]), ordinals = tonumber(v[10]),
     shadow = v[11] or '', lease = tonumber(v[12] or 0), ['until'] = tonumber(v[13] or 0), rate = tonumber(v[14] or 0),
     peak = tonumber(v[15] or 0), seq = tonumber(v[16] or 0), vectors = v[17] or '', stride = tonumber(v[18] or 0),
-    timed = tonumber(v[19] or 0),
+    timed = tonumber(v[19] or 0), remains = v[20] or '',
   }
 end
 
 -- The part of the head that readers need.
 local function glance(Q)
-  local v = redis.call('HMGET', Q.h, 'fingerprint', 'next', 'n', 'sdl', 'gen', 'v', 'x0', 'vectors', 'stride', 'timed')
+  local v = redis.call('HMGET', Q.h, 'fingerprint', 'next', 'n', 'sdl', 'gen', 'v', 'x0', 'vectors', 'stride', 'timed',
+    'remains')
   if not v[2] then return nil end
   return { fingerprint = v[1], next = tonumber(v[2]), n = tonumber(v[3]), sdl = tonumber(v[4]), gen = v[5], v = tonumber(v[6]),
-    x0 = tonumber(v[7]), vectors = v[8] or '', stride = tonumber(v[9] or 0), timed = tonumber(v[10] or 0) }
+    x0 = tonumber(v[7]), vectors = v[8] or '', stride = tonumber(v[9] or 0), timed = tonumber(v[10] or 0),
+    remains = v[11] or '' }
 end
 
 -- A head without its companions means that keys were evicted or deleted from outside. `timed`: how many rows the interval

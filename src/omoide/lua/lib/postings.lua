@@ -35,15 +35,32 @@ local function append_postings(Q, row, terms, codes)
   hset_many(Q.t, terms, values, tails)
 end
 
--- Byte position of the posting of a row in `data`, from `start`: bisection, past nulls
-local function find_posting(data, start, row)
-  local low, high = 0, (#data - start + 1) / 4 - 1
+-- The four ways in which the first three bytes of a posting of `row` can read: two bits of the code are among them
+local function heads_of(row)
+  local heads = {}
+  for two = 0, 3 do heads[two + 1] = string.sub(pack('>I4', row * 1024 + two * 256), 1, 3) end
+  return heads
+end
+
+-- Byte position, from `start`, of the posting that begins like one of these; for the few postings of a tail
+local function place_in_tail(tail, start, heads)
+  for i = 1, 4 do
+    local at = string.find(tail, heads[i], start, true)
+    while at and (at - start) % 4 > 0 do at = string.find(tail, heads[i], at + 1, true) end
+    if at then return at end
+  end
+  error('CORRUPT a posting is missing', 0)
+end
+
+-- Byte position of the posting of a row in `data`, a sealed segment: bisection, past nulls
+local function find_posting(data, row)
+  local low, high = 0, #data / 4 - 1
   while low <= high do
     local middle = math.floor((low + high) / 2)
-    local place, x = middle, unpack_bytes('>I4', data, start + 4 * middle)
+    local place, x = middle, unpack_bytes('>I4', data, 1 + 4 * middle)
     while x == 0 and place < high do
       place = place + 1
-      x = unpack_bytes('>I4', data, start + 4 * place)
+      x = unpack_bytes('>I4', data, 1 + 4 * place)
     end
     local found = (x - x % 1024) / 1024
     if x == 0 or found > row then
@@ -51,7 +68,7 @@ local function find_posting(data, start, row)
     elseif found < row then
       low = place + 1
     else
-      return start + 4 * place
+      return 1 + 4 * place
     end
   end
 end
@@ -68,13 +85,13 @@ local function find_segment(Q, term, sealed, guess, data, row)
     guess = math.floor((low + high) / 2)
     local name = segment_name(term, guess)
     data = call('HGET', Q.s, name)
-    local at = data and find_posting(data, 1, row)
+    local at = data and find_posting(data, row)
     if at then return name, data, at end
   end
   for number = low, high do -- a segment of nulls gives no direction
     local name = segment_name(term, number)
     local data = call('HGET', Q.s, name)
-    local at = data and find_posting(data, 1, row)
+    local at = data and find_posting(data, row)
     if at then return name, data, at end
   end
   error('CORRUPT a posting is missing', 0)
@@ -92,7 +109,7 @@ local function null_sealed(Q, row, lists)
   end
   local old = hmget(Q.s, names)
   for i = 1, #lists do
-    local at = old[i] and find_posting(old[i], 1, row)
+    local at = old[i] and find_posting(old[i], row)
     if not at then names[i], old[i], at = find_segment(Q, lists[i].term, lists[i].sealed, guesses[i], old[i], row) end
     values[i] = with_null(old[i], at)
   end
@@ -101,28 +118,36 @@ end
 
 -- Null the postings of a row in place, so that no position moves; a list left with nulls only goes.
 local function null_postings(Q, row, terms)
-  local tails, names, values, old, lists, n = hmget(Q.t, terms), {}, {}, {}, {}, 0
+  local tails, heads = hmget(Q.t, terms), heads_of(row)
+  local names, values, old, n, emptied, were, m, lists = {}, {}, {}, 0, {}, {}, 0, {}
   for i = 1, #terms do
-    local term, tail = terms[i], tails[i]
+    local term, tail, changed = terms[i], tails[i], nil
     if not tail then error('CORRUPT a posting list is missing', 0) end
-    local sealed, nulls, last_sealed, start, live = parse_tail(tail)
-    if live <= 1 then
-      hdel(Q.t, term, tail)
-      for number = 0, math.floor((sealed - 1) / 16) do hdel(Q.s, segment_name(term, number)) end
+    if string.byte(tail) < 255 then
+      changed = with_null(tail, place_in_tail(tail, 1, heads))
+      if not string.find(changed, '[^%z]') then changed = nil end
     else
-      n = n + 1
-      old[n] = tail
-      if row > last_sealed then
-        local at = find_posting(tail, start, row)
-        if not at then error('CORRUPT a posting is missing', 0) end
-        tail = with_null(tail, at)
+      local sealed, nulls, last_sealed, start, live = parse_tail(tail)
+      if live <= 1 then
+        for number = 0, math.floor((sealed - 1) / 16) do hdel(Q.s, segment_name(term, number)) end
       else
-        lists[#lists + 1] = { term = term, sealed = sealed, last = last_sealed }
+        changed = string.sub(tail, 1, 4) .. pack('>I4', nulls + 1) .. string.sub(tail, 9)
+        if row > last_sealed then
+          changed = with_null(changed, place_in_tail(changed, start, heads))
+        else
+          lists[#lists + 1] = { term = term, sealed = sealed, last = last_sealed }
+        end
       end
-      if sealed > 0 then tail = string.sub(tail, 1, 4) .. pack('>I4', nulls + 1) .. string.sub(tail, 9) end
-      names[n], values[n] = term, tail
+    end
+    if changed then
+      n = n + 1
+      names[n], values[n], old[n] = term, changed, tail
+    else
+      m = m + 1
+      emptied[m], were[m] = term, tail
     end
   end
   null_sealed(Q, row, lists)
+  hdel_many(Q.t, emptied, were)
   if n > 0 then hset_many(Q.t, names, values, old) end
 end

@@ -31,6 +31,7 @@ local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   hset(Q.r, row, body, false)
   hset(Q.f, row, footprint_bytes(plan.operation, carry.evicted or 0, carry.earlier, foot_bytes), false)
   if #foot.terms > 0 then append_postings(Q, row, foot.terms, plan.codes) end
+  budget = budget - #foot.terms
   local order = plan.order or decay_order(plan.rate, plan.importance, carry.touched or now / 1000)
   zadd(Q.d, string.format('%.17g', order), row, false)
   local statistics = carry.statistics or plan.statistics

@@ -1,5 +1,5 @@
 -- sessions: what the neighbours of a memory in its session lend it
--- Include: records footprint
+-- Include: records footprint remains
 --
 -- The order of a session is time, then id, over visible records. Rows of a session are those of its
 -- equality term (core/postings.py), whose name the footprint of any of them gives.
@@ -68,7 +68,7 @@ local function session_rows(row, field, now, most)
   for at = 1, #data, 4 do
     local x = struct.unpack('>I4', data, at)
     local other = (x - x % 1024) / 1024
-    if x > 0 and not expired(P, other, now) and not invalid(P, other) then
+    if x > 0 and not gone[other] and not expired(P, other, now) and not invalid(P, other) then
       n = n + 1
       rows[n] = other
     end

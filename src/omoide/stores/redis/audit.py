@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -189,6 +189,11 @@ def _footprint(data: bytes) -> _Footprint:
     return _Footprint(terms, digests, names)
 
 
+def _remains(data: bytes) -> dict[int, tuple[int, int]]:
+    """Row of a record that is gone -> postings taken out, postings: the others are still in the lists."""
+    return {row: (done, terms) for row, done, terms in struct.iter_unpack("<IHH", data)}
+
+
 def _turn(data: bytes) -> bool:
     struct.unpack_from("<q", data)
     if not isinstance(unpack_reply(data[8:]), (dict, list)):
@@ -220,12 +225,13 @@ def compare(spec: ModelSpec, parts: Parts) -> CheckReply:
     _compare_bodies(found, spec, bodies, held)
     rows = set(bodies)
     _compare_columns(found, rows, held)
-    footprints = found.by_row(held["f"])
+    left = found.read("head values that cannot be read", _remains, held["h"].get(b"remains", b"")) or {}
+    footprints = {row: data for row, data in found.by_row(held["f"]).items() if row not in left}
     found.note("footprints without a record", len(set(footprints) - rows))
     found.note("records without a footprint", len(rows - set(footprints)))
     readable = found.map("footprints that cannot be read", footprints, _footprint)
     expected = {(term, row) for row, foot in readable.items() for term in foot.terms}
-    _compare_postings(found, expected, held["t"], held["s"])
+    _compare_postings(found, expected, held["t"], held["s"], left.keys())
     unique = {(digest, row) for row, foot in readable.items() for digest in foot.digests}
     taken = found.map("entries that name no row", held["q"], int)
     pairs = {(name.decode(errors="replace"), row) for name, row in taken.items()}
@@ -323,7 +329,11 @@ def _compare_vectors(found: _Findings, rows: set[int], column: bytes, head: Mapp
 
 
 def _compare_postings(
-    found: _Findings, expected: set[tuple[str, int]], tails: dict[bytes, bytes], segments: dict[bytes, bytes]
+    found: _Findings,
+    expected: set[tuple[str, int]],
+    tails: dict[bytes, bytes],
+    segments: dict[bytes, bytes],
+    left: Set[int],
 ) -> None:
     from omoide.core.postings import SEAL, SEGMENT, Tail, decode_pure
 
@@ -347,7 +357,7 @@ def _compare_postings(
             continue
         count, rows = read
         wrong_counts += count != len(rows) or rows != sorted(set(rows)) or not rows
-        present.update((term.decode(errors="replace"), row) for row in rows)
+        present.update((term.decode(errors="replace"), row) for row in rows if row not in left)
     found.note("postings without a record", len(present - expected))
     found.note("missing postings", len(expected - present))
     found.note("wrong posting counts", wrong_counts)

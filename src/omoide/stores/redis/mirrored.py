@@ -24,6 +24,7 @@ from omoide.stores.redis.calls import Call, Handler, answer, answers, failure
 from omoide.stores.redis.codec import UNREADABLE, kind, pack_plan, rate, shape, unpack_reply
 from omoide.stores.redis.exchange import Argument, Command
 from omoide.stores.redis.keys import Keys
+from omoide.stores.redis.sweeping import swept
 from omoide.stores.redis.versions import closed
 
 _STATISTICS = ("alpha", "beta", "up", "down", "accesses", "accessed")
@@ -37,13 +38,20 @@ class Mirrored:
         self.cache = cache
 
     def apply(self, request: Apply) -> Handler[int]:
-        """Cost: one round trip, O(distinct terms of the records), a command for each of `more`."""
+        """Cost: one round trip, O(distinct terms of the records), a command for each of `more`.
+
+        One more where records of over 320 terms went.
+        """
         calls = [self._apply(request, request.first, request.last, request.changes)]
         calls += [
             self._apply(replace(request, begins=False), seq, seq, changes)
             for seq, changes in enumerate(request.more, request.last + 1)
         ]
-        return int((yield from answers(calls))[-1])
+        seq, left = (yield from answers(calls))[-1]
+        failed = yield from swept({calls[-1].head: left})
+        if failed:
+            raise failed[calls[-1].head]
+        return int(seq)
 
     def _apply(self, request: Apply, first: int, last: int, changes: Changes) -> Call:
         spec = request.scope.spec

@@ -26,6 +26,7 @@ from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import FORMAT, encode_put, kind, pack_plan, rate
 from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
+from omoide.stores.redis.sweeping import swept
 from omoide.stores.redis.writes import check_no_mirror
 
 LEASE_MS = 600_000
@@ -41,7 +42,7 @@ class Upkeep:
         self.cache = cache
 
     def prune(self, request: Prune) -> Handler[int]:
-        """Cost: one round trip, O(terms of the records that go).
+        """Cost: one round trip, O(terms of the records that go); one more where they leave over 640.
 
         A damaged partition is told of and left as it is: it must not keep the others from being pruned.
         """
@@ -56,7 +57,11 @@ class Upkeep:
             return 0
         if error is not None:
             raise error
-        return int(reply)
+        gone, left = reply
+        failed = yield from swept({call.head: left})
+        if failed:
+            raise failed[call.head]
+        return int(gone)
 
     def keys_left(self, request: KeysLeft) -> Handler[int]:
         """Cost: one round trip."""

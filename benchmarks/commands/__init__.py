@@ -1,0 +1,1 @@
+"""How long single commands hold the server."""

@@ -1,0 +1,5 @@
+import sys
+
+from benchmarks.commands.suite import main
+
+sys.exit(main())
