@@ -14,6 +14,12 @@ pytest_plugins = ["omoide.testing.plugin"]
 _KEPT = {"OMOIDE_DATA", "OMOIDE_FULL"}
 
 
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """The suite runs on every core; files and tests that are named one by one, in this process."""
+    named = all(".py" in argument for argument in config.args)
+    return 0 if named else None
+
+
 @pytest.fixture(autouse=True)
 def _no_user_settings(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """No test sees, or writes into, what the user of this machine has configured."""

@@ -324,10 +324,10 @@ def test_what_expires_or_is_deleted_outside_is_silent_and_reported(
         class Meta:
             ttl = 0.05
 
-    Short.save_many(Short(agent_id="a", content=f"tea {n}") for n in range(200))
     keeper = Short(agent_id="a", content="the tea that stays")
     put = omoide.ops.prepare.prepare(keeper).put
     connection.store.execute(replace(put, ttl_ms=3_600_000))
+    Short.save_many(Short(agent_id="a", content=f"tea {n}") for n in range(200))
     while Short.count(agent_id="a") > 1:
         pass
     assert recalled(Short, "tea") == ["the tea that stays"]

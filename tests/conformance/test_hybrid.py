@@ -9,7 +9,6 @@ from typing import Any
 from zlib import crc32
 
 import pytest
-import redis as client
 
 import omoide
 from omoide import ContextAssembler, EmbeddingError, EmbeddingField, ModelError, StringField
@@ -443,7 +442,7 @@ def test_an_erased_memory_leaves_no_trace_of_its_vector(
     connection: Connection, valkey_server: ValkeyServer
 ) -> None:
     pet, tea, _ = fill()
-    raw = client.Redis(unix_socket_path=valkey_server.url.removeprefix("unix://"))
+    raw = valkey_server.client()
 
     def trace(text: str) -> bool:
         unit = vectors.directions([WORDS._vector(text)], 1)
@@ -461,6 +460,7 @@ def test_an_erased_memory_leaves_no_trace_of_its_vector(
     assert trace(DEPLOY)
     MeantMemory.delete_partition(agent_id="a")
     assert raw.keys() == []
+    raw.close()
 
 
 def test_partitions_keep_their_vectors_apart(connection: Connection) -> None:

@@ -414,7 +414,7 @@ def free_ports(count: int) -> list[int]:
     found: list[int] = []
     with contextlib.ExitStack() as stack:
         while len(found) < count:
-            candidate = 20000 + (os.getpid() * 37 + next(_ports)) % 12000
+            candidate = 20000 + (os.getpid() * 1009 + next(_ports)) % 12000
             probe = stack.enter_context(contextlib.closing(socket.socket()))
             try:
                 probe.bind(("127.0.0.1", candidate))

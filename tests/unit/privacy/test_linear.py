@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
-from itertools import pairwise
 
 import pytest
 from benchmarks.firewall.families import FAMILIES
+from tests.growth import grows_by
 
 from omoide.privacy import scan
 
@@ -18,26 +17,14 @@ MOST_GROWTH = 2.3 if FULL else 10.0
 QUICK_SECONDS = 0.05
 
 
-def seconds(text: str) -> float:
-    best = 1e9
-    for _ in range(3):
-        start = time.process_time()
-        scan(text)
-        best = min(best, time.process_time() - start)
-        if best < QUICK_SECONDS / 4:
-            break
-    return best
-
-
 def test_there_are_at_least_sixty_families() -> None:
     assert len(FAMILIES) >= 60
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_time_grows_with_the_size(name: str) -> None:
-    times = [seconds(FAMILIES[name](size)) for size in SIZES]
-    for shorter, longer in pairwise(times):
-        assert longer < QUICK_SECONDS or longer <= MOST_GROWTH * shorter
+    texts = [FAMILIES[name](size) for size in SIZES]
+    assert grows_by(MOST_GROWTH, scan, texts, quick=QUICK_SECONDS)
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
+from tests.growth import grows_by
 
 from omoide.core.arms import questions
 from omoide.core.entities import named_entities
@@ -44,22 +44,13 @@ HOSTILE = {
 }
 SMALL, LARGE = 20_000, 80_000
 LINEAR_MAX = 9  # four times the size: 4 when linear, 16 when quadratic
-NOISE_SECONDS = 0.02
-
-
-def seconds(work: Callable[[str], object], text: str) -> float:
-    best = float("inf")
-    for _ in range(3):
-        start = time.process_time()
-        work(text)
-        best = min(best, time.process_time() - start)
-    return best
+QUICK_SECONDS = 0.02
 
 
 def assert_linear(work: Callable[[str], object], unit: str) -> None:
     small = "x" + unit * (SMALL // len(unit))
     large = "x" + unit * (LARGE // len(unit))
-    assert seconds(work, large) <= LINEAR_MAX * seconds(work, small) + NOISE_SECONDS
+    assert grows_by(LINEAR_MAX, work, (small, large), quick=QUICK_SECONDS)
 
 
 @pytest.mark.parametrize("unit", HOSTILE.values(), ids=HOSTILE.keys())
