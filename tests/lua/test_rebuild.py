@@ -12,7 +12,7 @@ import pytest
 from memories import Keys, Mirror, copy_page, find, note_spec, put, rebuild, record, records
 
 from omoide.connection import Connection
-from omoide.errors import ModelError, StoreError
+from omoide.errors import CorruptRecordError, ModelError, StoreError
 from omoide.model.schema import Scope
 from omoide.ops.request import (
     BeginReindex,
@@ -195,11 +195,43 @@ def test_an_unfinished_rebuild_is_not_swapped_in(connection: Connection, scope: 
     state = execute(BeginReindex(scope))
     copy_page(connection, scope, state.token, execute(Page(scope, state.cursor, 10)).records)
     before = keys.dump()
-    with pytest.raises(StoreError):
-        execute(FinishReindex(scope, state.token))
+    assert execute(FinishReindex(scope, state.token)) is None
     with pytest.raises(StoreError, match="given up"):
         execute(FinishReindex(scope, "another token"))
     assert keys.dump() == before
+
+
+def test_a_long_text_saved_meanwhile_is_copied_at_the_end(
+    connection: Connection, keys: Keys, scope: Scope
+) -> None:
+    execute = connection.store.execute
+    for name in "123":
+        execute(put(scope, name, "the cat"))
+    state = execute(BeginReindex(scope))
+    copy_page(connection, scope, state.token, execute(Page(scope, state.cursor, 10)).records)
+    execute(put(scope, "2", " ".join(f"w{number}" for number in range(700))))
+    execute(put(scope, "4", "the dog"))
+    assert keys.redis.hkeys(keys.name(scope, "~m")) == [b"1", b"3", b"4"]
+    assert execute(FinishReindex(scope, state.token)) is None
+    again = execute(BeginReindex(scope))
+    assert again.token == state.token
+    copy_page(connection, scope, state.token, execute(Page(scope, again.cursor, 10)).records)
+    assert execute(FinishReindex(scope, state.token)) == 4
+    assert execute(Check(scope)).findings == ()
+    assert [name for name, _ in find(connection, scope, "w699")] == ["2"]
+
+
+def test_a_copy_that_lacks_a_record_is_not_swapped_in(
+    connection: Connection, keys: Keys, scope: Scope
+) -> None:
+    execute = connection.store.execute
+    for name in "123":
+        execute(put(scope, name, "the cat"))
+    state = execute(BeginReindex(scope))
+    copy_page(connection, scope, state.token, execute(Page(scope, state.cursor, 10)).records)
+    keys.redis.hincrby(keys.name(scope, "~h"), "n", -1)
+    with pytest.raises(CorruptRecordError):
+        execute(FinishReindex(scope, state.token))
 
 
 def test_an_abandoned_rebuild_is_dropped_by_the_next_write(

@@ -12,6 +12,7 @@ local plan, foot_bytes, body = cmsgpack.unpack(ARGV[1]), ARGV[2], ARGV[3]
 local foot = parts_of(foot_bytes, 1)
 plan.operation, plan.statistics = ARGV[4], ARGV[5] ~= '' and ARGV[5] or nil
 plan.slot, plan.vectors = ARGV[6] or '', plan.vectors or ''
+local MOST_COPIED = 640 -- terms of a record that is written twice at once; a rebuild copies a longer one itself, at its end
 
 local function attributes_of(row) return call('GETRANGE', P.a, row * 32, row * 32 + 31) end
 local function number_of(row) return (unpack_bytes('<I4', attributes_of(row), 21)) end
@@ -155,21 +156,21 @@ return atomically(function()
   end
   if plan.edges then join(P, row, plan.edges) end
   local new
-  if S then
-    local copy = call('HGET', S.m, plan.id)
+  local copy = S and call('HGET', S.m, plan.id)
+  if S and #foot.terms <= MOST_COPIED then
     carry.copied, carry.old = true, copy
     local foot_of_copy = copy and footprint_of(S, copy)
     if copy and foot_of_copy.chain then leave(S, tonumber(copy), foot_of_copy) end
     new = put(S, G, plan, foot, foot_bytes, body, carry, now)
-    if copy then erase(S, G, copy) end
-    copy_edges(P, row, S, new)
   end
+  if copy then erase(S, G, copy) end
+  if new then copy_edges(P, row, S, new) end
   if closed and not has_new_end(tonumber(call('HGET', P.m, closed))) then closed = nil end
   local evicted = evict(H, S, G, row, erased, now)
   if evicted > 0 then
     local footprint = footprint_bytes(plan.operation, evicted, carry.earlier, foot_bytes)
     hset(P.f, row, footprint)
-    if S then hset(S.f, new, footprint) end
+    if new then hset(S.f, new, footprint) end
   end
   local left = sweep_both(P, H, S, G)
   close_both(P, H, S, G)

@@ -11,7 +11,8 @@ stored; but a text that the firewall blocks today is not given to a provider of 
 
 The copy is a shadow beside the partition. Readers see the old indexes until the last step swaps them;
 a rebuild that was cut short is taken up where it stopped. Expired records are not copied, so they
-are erased before the swap: both sides then hold the same number.
+are erased before the swap: both sides then hold the same number. A write goes into both, but for a long text,
+which waits to be copied.
 """
 
 from __future__ import annotations
@@ -73,10 +74,24 @@ def rebuild(model: type[Instance], scope: Scope, progress: Progress | None = Non
     if scope.spec.mirror is not None:
         restored: int = yield Restore(scope, progress)
         return restored
-    state: ReindexState = yield BeginReindex(scope)
-    if not state.token:
-        return 0
-    cursor, copied = state.cursor, 0
+    copied = 0
+    while True:
+        state: ReindexState = yield BeginReindex(scope)
+        if not state.token:
+            return 0
+        copied = yield from _copy(model, scope, state, copied, progress)
+        while (yield Prune(scope, PRUNED_AT_ONCE)):
+            pass
+        live: int | None = yield FinishReindex(scope, state.token)
+        if live is not None:
+            return live
+
+
+def _copy(
+    model: type[Instance], scope: Scope, state: ReindexState, copied: int, progress: Progress | None
+) -> Plan[int]:
+    """Copy what follows the cursor of a rebuild, page by page; how many in all."""
+    cursor = state.cursor
     while True:
         page: PageReply = yield Page(scope, cursor, PAGE)
         if page.records:
@@ -90,11 +105,7 @@ def rebuild(model: type[Instance], scope: Scope, progress: Progress | None = Non
             progress(copied, max(copied, state.total))
         cursor = page.cursor
         if not cursor:
-            break
-    while (yield Prune(scope, PRUNED_AT_ONCE)):
-        pass
-    live: int = yield FinishReindex(scope, state.token)
-    return live
+            return copied
 
 
 def remade(model: type[Instance], scope: Scope, record: Record) -> Put:

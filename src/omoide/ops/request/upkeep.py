@@ -48,8 +48,8 @@ class CopyRecords(Request["int"]):
 
 
 @dataclass(frozen=True, slots=True)
-class FinishReindex(Request["int"]):
-    """Swap the shadow in; the number of live records."""
+class FinishReindex(Request["int | None"]):
+    """Swap the shadow in; the number of live records, None where some are still to be copied."""
 
     scope: Scope
     token: str

@@ -142,12 +142,14 @@ class Upkeep:
         plan.update(token=token, lease=LEASE_MS, row=row, ttl=None)
         return Call("copy", head, (pack_plan(plan), footprint, body, put.slot), safe=True)
 
-    def finish(self, request: FinishReindex) -> Handler[int]:
+    def finish(self, request: FinishReindex) -> Handler[int | None]:
         """Cost: one round trip, O(1)."""
         head = self.keys.head(request.scope)
         live = yield from answer(Call("swap", head, (request.token,)))
         if live == -1:
             raise StoreError("this rebuild was given up or taken over", hint="start it again")
+        if live == -2:
+            return None
         with self.cache.lock:
             self.cache.forget(head)
         return int(live)
