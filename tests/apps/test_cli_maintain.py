@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.apps.conftest import Cli
+from tests.postgres.conftest import emptied
 
 from omoide import Connection
 from omoide.recipes import LongTermRecord
@@ -14,12 +14,9 @@ from omoide.testing import PostgresServer
 
 
 @pytest.fixture
-def postgres(postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    name = postgres_server.create()
-    url = postgres_server.url_of(name)
-    monkeypatch.setenv("OMOIDE_POSTGRES", url)
-    yield url
-    postgres_server.drop(name)
+def postgres(postgres_server: PostgresServer, postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("OMOIDE_POSTGRES", postgres_url)
+    return emptied(postgres_server, postgres_url)
 
 
 def _fill(cli: Cli, postgres: str) -> None:

@@ -41,8 +41,12 @@ def compared(connection: Connection, scope: Scope) -> Comparison:
     return found
 
 
-def outbox(server: PostgresServer, url: str) -> int:
-    """Entries that wait."""
-    database = url.partition("@/")[2].partition("?")[0]
-    (row,) = server.execute("SELECT count(*) FROM omoide_outbox", database)
-    return int(str(row[0]))
+def emptied(server: PostgresServer, url: str) -> str:
+    """The database of a URL without its rows: its tables, and what is noted of those, stay."""
+    server.execute(
+        "DO $$ DECLARE one text; BEGIN FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        " AND tablename NOT IN ('omoide_migrations', 'omoide_mirrors')"
+        " LOOP EXECUTE format('DELETE FROM %I', one); END LOOP; END $$",
+        url.partition("@/")[2].partition("?")[0],
+    )
+    return url

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.postgres.conftest import answer_from
+from tests.postgres.conftest import answer_from, emptied
 
 import omoide
 from omoide import Connection, FieldError, QueryError, StoreUnavailableError
@@ -49,11 +49,10 @@ HOSTILE = [
 
 
 @pytest.fixture
-def connection(store_url: str, postgres_server: PostgresServer) -> Iterator[Connection]:
-    name = postgres_server.create()
-    with Connection(store_url, postgres=postgres_server.url_of(name)) as connection, connection.use():
+def connection(store_url: str, postgres_server: PostgresServer, postgres_url: str) -> Iterator[Connection]:
+    url = emptied(postgres_server, postgres_url)
+    with Connection(store_url, postgres=url) as connection, connection.use():
         yield connection
-    postgres_server.drop(name)
 
 
 @pytest.fixture

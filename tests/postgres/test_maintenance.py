@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.postgres.conftest import emptied
 
 from omoide import Connection, QueryError
 from omoide.ops import port
@@ -21,13 +22,11 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 @pytest.fixture(params=["omoide", "my%_app"])
 def connection(
-    request: pytest.FixtureRequest, store_url: str, postgres_server: PostgresServer
+    request: pytest.FixtureRequest, store_url: str, postgres_server: PostgresServer, postgres_url: str
 ) -> Iterator[Connection]:
-    name = postgres_server.create()
-    url = postgres_server.url_of(name)
+    url = emptied(postgres_server, postgres_url)
     with Connection(store_url, namespace=request.param, postgres=url) as connection, connection.use():
         yield connection
-    postgres_server.drop(name)
 
 
 def episodes(resource: str, *days_ago: float) -> None:

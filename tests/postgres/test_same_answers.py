@@ -37,7 +37,7 @@ from omoide.ops import request as ask
 from omoide.ops.prepare import prepare
 from omoide.testing import ValkeyServer
 
-HISTORIES = 200 if os.environ.get("OMOIDE_FULL") == "1" else 12
+HISTORIES = 200 if os.environ.get("OMOIDE_FULL") == "1" else 8
 WORDS = [a + b for a in ("bor", "dal", "fen", "gur") for b in ("ak", "im", "od", "up")]
 NAMES = ("Caroline Fisher", "Melanie Stone", "Ottawa")
 IDS = [f"id-{letter}" for letter in string.ascii_lowercase[:14]]

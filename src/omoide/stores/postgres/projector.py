@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ __all__ = ["Projector", "Swept", "arun", "sweep"]
 POLL_SECONDS = 1.0
 BUSY_SECONDS = 0.05
 """Rest between two sweeps when something was left behind during the first."""
+STOP_SECONDS = 0.1
+"""How soon a waiting projector notices that it is to stop; psycopg looks up as often anyway."""
 
 _log = logging.getLogger("omoide")
 _told: set[str] = set()
@@ -188,8 +191,10 @@ class _Ear:
             if self._connection is None:
                 self._connection = self._database.listening()
                 self._connection.execute(f"LISTEN {CHANNEL}")
-            for _ in self._connection.notifies(timeout=seconds, stop_after=1):
-                pass
+            deadline = time.monotonic() + seconds
+            while not stop.is_set() and (left := deadline - time.monotonic()) > 0:
+                for _ in self._connection.notifies(timeout=min(left, STOP_SECONDS), stop_after=1):
+                    return
         except (OmoideError, psycopg.Error):
             self.close()
             stop.wait(seconds)
