@@ -40,10 +40,8 @@ class ShownMemory(DefaultMemory):
 
 
 @pytest.fixture
-def connection(valkey_server: ValkeyServer, postgres_url: str) -> Iterator[Connection]:
-    valkey_server.start()
-    valkey_server.flush()
-    with omoide.connect(valkey_server.url, postgres=postgres_url) as connection:
+def connection(store_url: str, postgres_url: str) -> Iterator[Connection]:
+    with omoide.connect(store_url, postgres=postgres_url) as connection:
         for agent in ("ada", "bob"):
             for number in range(3):
                 ShownMemory(agent_id=agent, content=f"fact {number}").save()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import replace
+from functools import cache
 
 import redis as client
 
@@ -28,6 +29,7 @@ end
 """
 
 
+@cache
 def load(name: str) -> Script:
     """The verb of that name, with the counter in it."""
     script = original(name)

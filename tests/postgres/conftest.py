@@ -12,15 +12,13 @@ from omoide.connection import Connection
 from omoide.model.schema import Scope
 from omoide.stores.postgres.compare import Comparison, compare
 from omoide.stores.postgres.mirror import Mirror
-from omoide.testing import PostgresServer, ValkeyServer
+from omoide.testing import PostgresServer
 
 
 @pytest.fixture
-def mirrored(valkey_server: ValkeyServer, postgres_url: str) -> Iterator[Connection]:
+def mirrored(store_url: str, postgres_url: str) -> Iterator[Connection]:
     """The default connection of the test: an emptied store, and the module's database."""
-    valkey_server.start()
-    valkey_server.flush()
-    with omoide.connect(valkey_server.url, postgres=postgres_url) as connection:
+    with omoide.connect(store_url, postgres=postgres_url) as connection:
         yield connection
 
 

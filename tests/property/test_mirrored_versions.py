@@ -24,11 +24,9 @@ FULL = os.environ.get("OMOIDE_FULL") == "1"
 
 
 @pytest.fixture
-def both(valkey_server: ValkeyServer, postgres_url: str) -> Iterator[Connection]:
+def both(store_url: str, postgres_url: str) -> Iterator[Connection]:
     """A connection to an emptied store and the module's database."""
-    valkey_server.start()
-    valkey_server.flush()
-    with omoide.connect(valkey_server.url, postgres=postgres_url) as connection:
+    with omoide.connect(store_url, postgres=postgres_url) as connection:
         yield connection
 
 

@@ -83,9 +83,9 @@ def valkey_url(valkey_server: ValkeyServer) -> str:
 
 @pytest.fixture
 def store_url(valkey_server: ValkeyServer) -> str:
-    """URL of the session's server, emptied."""
+    """URL of the session's server, emptied; scripts stay loaded."""
     valkey_server.start()
-    valkey_server.flush()
+    valkey_server.command("FLUSHALL", "SYNC")
     return valkey_server.url
 
 

@@ -27,14 +27,14 @@ import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from omoide.errors import StoreError, StoreUnavailableError
 from omoide.stores.embedded import server_binary, server_config
-from omoide.stores.redis.topology import key_slot
+from omoide.stores.redis.exchange import pack
+from omoide.stores.redis.topology import NOT_YET, key_slot, reply_reader
 
 __all__ = ["ValkeyCluster", "ValkeyServer"]
 
@@ -162,7 +162,7 @@ class ValkeyServer:
             )
         try:
             return bool(self.command("PING") == b"PONG")
-        except (RedisConnectionError, RedisTimeoutError):
+        except (OSError, RedisConnectionError):  # not there, or still loading
             return False
 
     def command(self, *args: bytes | str | int | float) -> Any:
@@ -382,14 +382,18 @@ class ValkeyCluster:
 
 def _node(server: ValkeyServer, *args: Any) -> Any:
     """Reply of this very node, whatever the cluster thinks of it."""
-    from redis import connection as client
-
-    connection = cast(Any, client.UnixDomainSocketConnection)(path=str(server.socket_path), protocol=2)
-    try:
-        connection.send_command(*args)
-        return connection.read_response()
-    finally:
-        connection.disconnect()
+    reader = reply_reader()
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as conversation:
+        conversation.connect(str(server.socket_path))
+        conversation.sendall(pack(args))
+        while (reply := reader.gets()) is NOT_YET:
+            received = conversation.recv(65536)
+            if not received:
+                raise ConnectionResetError("the server hung up")
+            reader.feed(received)
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
 
 
 def _ok(reply: Any) -> None:
