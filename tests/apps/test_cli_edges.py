@@ -139,18 +139,15 @@ def test_help_loads_no_client_and_no_numpy() -> None:
     assert done.stderr.strip().splitlines()[-1] == "set()"
 
 
-def test_every_step_of_a_memory_works_in_an_interpreter_of_its_own(cli: Cli) -> None:
+def test_what_a_memory_goes_through_works_in_interpreters_of_their_own(cli: Cli) -> None:
     """Elsewhere what a verb needs may be there because another one imported it."""
     for words in (
         ("retain", "a heron by the river", "--agent", "ada"),
         ("recall", "heron", "--agent", "ada", "--json"),
-        ("list", "--agent", "ada"),
         ("export", "kept.jsonl", "--agent", "ada"),
         ("forget", "--everything", "--agent", "ada"),
         ("import", "kept.jsonl"),
-        ("prune",),
-        ("doctor", "--json"),
-        ("status",),
+        ("doctor",),
     ):
         done = subprocess.run(
             [sys.executable, "-W", "error", "-m", "omoide.apps.cli.main", *words],
@@ -161,7 +158,7 @@ def test_every_step_of_a_memory_works_in_an_interpreter_of_its_own(cli: Cli) -> 
             env={**os.environ, "OMOIDE_URL": cli.url},
         )
         assert (done.returncode, done.stderr) == (0, ""), words
-    assert "DefaultMemory" in done.stdout
+    assert "1 partitions, the indexes of all are sound" in done.stdout
 
 
 def test_a_broken_pipe_is_quiet(cli: Cli) -> None:

@@ -26,7 +26,7 @@ from omoide.testing import ValkeyServer
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
 
 FULL = os.environ.get("OMOIDE_FULL") == "1"
-KILLS = 380 if FULL else 10
+KILLS = 380 if FULL else 6
 STARTS = 100 if FULL else 4
 
 

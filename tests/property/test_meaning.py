@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import random
 import struct
 from collections.abc import Iterator
@@ -37,6 +38,7 @@ from omoide.ops import request as ask
 from omoide.ops.prepare import prepare
 from omoide.testing.servers import ValkeyServer
 
+FULL = os.environ.get("OMOIDE_FULL") == "1"
 WORDS = [f"{a}{b}" for a in ("borak", "dalim", "fenod") for b in ("sel", "tun", "vik")]
 START = 1_682_553_600_000
 DAY = 86_400_000
@@ -253,7 +255,7 @@ def searched(agent: Agent, case: dict[str, Any]) -> tuple[ask.Search, list[tuple
     return search, expected
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60 if FULL else 25, deadline=None)
 @given(st.integers(0, 10**6), st.lists(QUERIES, min_size=1, max_size=4))
 def test_hybrid_recall_equals_the_oracle(
     readers: list[Connection], seed: int, cases: list[dict[str, Any]]

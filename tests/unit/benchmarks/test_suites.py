@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,15 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rivals, "ranker", lambda name: WordCount())
 
 
-@pytest.mark.usefixtures("in_process")
+@pytest.fixture
+def light() -> Iterator[None]:
+    """Measuring collects garbage at each step: what other tests left is not looked through again."""
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("in_process", "light")
 def test_speed_json_is_one_object_with_the_contracts_columns(capsys: pytest.CaptureFixture[str]) -> None:
     assert speed.main(["--sizes", "30,60", "--systems", "a,b", "--queries", "4", "--json"]) == 0
     captured = capsys.readouterr()
@@ -119,7 +128,7 @@ def test_speed_json_is_one_object_with_the_contracts_columns(capsys: pytest.Capt
     assert "loaded" in captured.err
 
 
-@pytest.mark.usefixtures("in_process")
+@pytest.mark.usefixtures("in_process", "light")
 def test_speed_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
     assert speed.main(["--sizes", "20", "--systems", "a", "--queries", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
