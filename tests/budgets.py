@@ -11,7 +11,7 @@ import pytest
 
 from omoide.lua import Script
 from omoide.lua import load as original
-from omoide.stores.redis import calls, mirrored, upkeep, writes
+from omoide.stores.redis import calls, mirrored, staging, upkeep, writes
 
 BUDGET = 6
 _PLACE = "local budget = 640"
@@ -41,6 +41,7 @@ def unswept(left: Mapping[bytes, int]) -> Generator[Any, Any, dict[bytes, Any]]:
 def use_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scripts with the small budget from here on."""
     monkeypatch.setattr(calls, "load", frugal)
+    monkeypatch.setattr(staging, "AT_ONCE", 4)
 
 
 def die_before_sweeping(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,7 +192,8 @@ def test_a_rebuild_takes_nothing_of_it_along(connection: Connection, keys: Keys,
     copy_page(connection, scope, state.token, page.records)
     execute(put(scope, "1", " ".join(WORDS[8:20])))
     execute(Erase(scope, ("2",)))
-    assert len(remains(keys, scope)) == len(remains(keys, scope, "~h")) == 16
+    assert len(remains(keys, scope)) == 16
+    assert len(remains(keys, scope, "~h")) == 16  # the new version of the first is too long for both
     assert execute(FinishReindex(scope, state.token)) == 2
     assert execute(Check(scope)).findings == ()
     for _ in range(5):

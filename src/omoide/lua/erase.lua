@@ -24,6 +24,6 @@ return atomically(function()
     end
   end
   local left = sweep_both(P, H, S, G)
-  if #taken > 0 then close_both(P, H, S, G) end
+  if #taken > 0 or has_buried(H, G) then close_both(P, H, S, G) end
   return { H.gen, H.v, H.next, H.n, H.sdl, log_end(P, H), there, taken, mended_rows(), left }
 end)

@@ -65,13 +65,19 @@ if wanted_kind ~= '' and H.vectors == wanted_kind and H.stride == plan.stride an
   vectors = { H.vectors, stride, from, to, whole, table.concat(rows), table.concat(slots) }
 end
 
+-- Postings of a row that nobody has yet are not for a reader, who takes lists by rows.
+local function of_rows(data)
+  if H.remains == '' or #data < 4 or struct.unpack('>I4', data, #data - 3) < H.next * 1024 then return data end
+  return string.sub(data, 1, -5)
+end
+
 local lists, terms = {}, same and plan.v == H.v and {} or plan.terms
 local tails = hmget(P.t, terms)
 for i = 1, #terms do
   local tail = tails[i]
   local live = live_in(terms[i], tail)
   if live > 0 then
-    lists[2 * i - 1], lists[2 * i] = live, postings_since(P, terms[i], tail, same and plan.since[i] or 0)
+    lists[2 * i - 1], lists[2 * i] = live, of_rows(postings_since(P, terms[i], tail, same and plan.since[i] or 0))
   else
     lists[2 * i - 1], lists[2 * i] = 0, ''
   end

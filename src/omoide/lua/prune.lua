@@ -12,6 +12,6 @@ return atomically(function()
   local erased = {}
   erase_due(P, H, S, G, now, tonumber(ARGV[1]), erased)
   local left = sweep_both(P, H, S, G)
-  if #erased > 0 then close_both(P, H, S, G) end
+  if #erased > 0 or has_buried(H, G) then close_both(P, H, S, G) end
   return { #erased, left }
 end)

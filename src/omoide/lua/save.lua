@@ -1,10 +1,10 @@
 -- save: write one record with all its index entries, replacing the one of the same id
 -- KEYS: head
--- ARGV: plan (MessagePack map), footprint (from the id on), body (MessagePack map), operation id (8 bytes),
---   statistics of a new record (36 bytes, or empty for the model's prior), slot of its vector (whole, its digest, or empty)
+-- ARGV: plan (MessagePack map; `staged`: the name under which postings are staged), footprint (from the id on), body
+--   (MessagePack map), operation id (8 bytes), statistics of a new record (36 bytes, or empty for the model's prior), slot of its vector (whole, its digest, or empty)
 -- Returns: status, version, created, evicted, duplicate of | gen, v, row, next, n, sdl, log end, now, attributes, interval,
 --   {row, terms} of each erased record, id of the version that ends where this one starts, {row, interval} of each whose end changed,
---   slot (`1` as given, the one kept, or empty), postings that are still to be taken out (see sweep)
+--   slot (`1` as given, the one kept, or empty), postings that are still to be taken out (see sweep), how many staged ones it took up
 -- Cost: O(distinct terms), O(64) for each edge that it brings, O(log N) for its place among versions; up to 16 due and 16
 --   surplus records erased, of their postings what is within 640 with its own
 -- Include: put records
@@ -148,7 +148,7 @@ return atomically(function()
   local carry = carried(H, old, before)
   if old and before.chain then leave(P, tonumber(old), before) end
   local row, attributes, interval, closed = put(P, H, plan, foot, foot_bytes, body, carry, now)
-  local slot = carry.written
+  local slot, staged = carry.written, carry.staged
   if old then
     move_edges(P, tonumber(old), row)
     local _, terms = erase(P, H, old)
@@ -175,5 +175,5 @@ return atomically(function()
   local left = sweep_both(P, H, S, G)
   close_both(P, H, S, G)
   return { 'stored', carry.version, old and 0 or 1, evicted, '', H.gen, H.v, row, H.next, H.n, H.sdl, log_end(P, H), now,
-    attributes, interval, erased, closed or '', mended_rows(), slot ~= '' and slot == plan.slot and '1' or slot, left }
+    attributes, interval, erased, closed or '', mended_rows(), slot ~= '' and slot == plan.slot and '1' or slot, left, staged }
 end)

@@ -8,5 +8,7 @@ return atomically(function()
   local H = read_head(P)
   if not H then return 0 end
   local S, G = open_shadow(P, H, clock())
-  return sweep_both(P, H, S, G)
+  local left = sweep_both(P, H, S, G)
+  if has_buried(H, G) then close_both(P, H, S, G) end
+  return left
 end)

@@ -1,5 +1,5 @@
 -- erase: the one routine that takes a record out, with all its traces
--- Include: journal partition remains postings graph versions vectors
+-- Include: journal partition remains postings staged graph versions vectors
 local budget = 640 -- postings that this command may still put in and take out; what is not taken out stays for later ones
 
 local function footprint_of(Q, row) return parse_footprint(call('HGET', Q.f, row)) end
@@ -37,7 +37,7 @@ local function erase(Q, H, row, seal)
     null_postings(Q, row, foot.terms)
     hdel(Q.f, row)
   else
-    H.remains = H.remains .. pack(REMAIN, row, 0, #foot.terms)
+    H.remains = pack(REMAIN, row, 0, #foot.terms) .. H.remains -- what is staged stays the last
   end
   for i = 1, #foot.unique do
     if call('HGET', Q.q, foot.unique[i]) == tostring(row) then hdel(Q.q, foot.unique[i]) end
@@ -72,11 +72,12 @@ local function erase_both(Q, H, S, G, row, taken, seal)
 end
 
 -- Go on with what is left of records that are gone, as far as the budget reaches; the postings that stay. It is no write to
--- readers, for whom such a row is dead already.
+-- readers, for whom such a row is dead already, unless it made one (`buried`).
 local function sweep(Q, H)
   local before = H.remains
   while budget > 0 and H.remains ~= '' do
     local row, done, terms = unpack_bytes(REMAIN, H.remains)
+    if row == H.next then bury_staged(Q, H) end
     local data, upto = call('HGET', Q.f, row), math.min(terms, done + budget)
     hdel(Q.f, row, data) -- first, as in `erase`
     null_postings(Q, row, { unpack(parse_footprint(data).terms, done + 1, upto) })
@@ -93,6 +94,8 @@ end
 
 -- The same for a partition and its shadow
 local function sweep_both(Q, H, S, G) return sweep(Q, H) + (S and sweep(S, G) or 0) end
+
+local function has_buried(H, G) return H.buried or (G and G.buried) end
 
 -- Up to `limit` records that are due
 local function erase_due(Q, H, S, G, now, limit, taken)

@@ -1,8 +1,11 @@
 -- postings: appending to the posting lists and nulling in place
 -- Include: journal tails
 
--- Append one posting of `row` to the list of every term; a full tail is sealed first.
-local function append_postings(Q, row, terms, codes)
+-- Append one posting of `row` to the list of every term, but for the first `skipped` of them; a full tail is sealed first.
+local function append_postings(Q, row, terms, codes, skipped)
+  if skipped and skipped > 0 then
+    terms, codes = { unpack(terms, skipped + 1) }, { unpack(codes, skipped + 1) }
+  end
   local tails, values, made = hmget(Q.t, terms), {}, {} -- made: few codes are distinct
   local base = row * 1024
   for i = 1, #terms do

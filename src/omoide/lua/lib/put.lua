@@ -1,5 +1,5 @@
 -- put: give a record its row and write every index entry of it
--- Include: head erase statistics
+-- Include: head erase staged statistics
 --
 -- `carry` says what an update keeps of the row it replaces: version, time, confidence, statistics, touch, earlier operations,
 -- start and own end of its validity.
@@ -19,6 +19,14 @@ local function started(time, latest) return time and math.min(time, latest) or l
 -- those that names would make.
 -- Uniqueness has been checked; the old row, if any, is erased by the caller afterwards.
 local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
+  local before, footprint = plan.staged and staged_as(Q, H, plan.staged) or 0, false
+  if before == 0 then
+    bury_staged(Q, H)
+  else
+    forget_staged(H)
+    footprint = call('HGET', Q.f, H.next)
+  end
+  carry.staged = before
   local row = H.next
   if row > MAX_ROW then error('FULL the partition has no rows left: reindex it', 0) end
   H.next, H.n, H.sdl = row + 1, H.n + 1, H.sdl + plan.length
@@ -29,9 +37,9 @@ local function put(Q, H, plan, foot, foot_bytes, body, carry, now)
   setrange(Q.a, row * 32, attributes)
   hset(Q.m, foot.id, row, carry.old)
   hset(Q.r, row, body, false)
-  hset(Q.f, row, footprint_bytes(plan.operation, carry.evicted or 0, carry.earlier, foot_bytes), false)
-  if #foot.terms > 0 then append_postings(Q, row, foot.terms, plan.codes) end
-  budget = budget - #foot.terms
+  hset(Q.f, row, footprint_bytes(plan.operation, carry.evicted or 0, carry.earlier, foot_bytes), footprint)
+  if #foot.terms > before then append_postings(Q, row, foot.terms, plan.codes, before) end
+  budget = budget - (#foot.terms - before)
   local order = plan.order or decay_order(plan.rate, plan.importance, carry.touched or now / 1000)
   zadd(Q.d, string.format('%.17g', order), row, false)
   local statistics = carry.statistics or plan.statistics

@@ -1,5 +1,5 @@
 -- records: reading records as they are now
--- Include: partition tails
+-- Include: partition tails remains
 
 -- Whether the partition had any expiry when the script looked first
 local expiring
@@ -89,7 +89,7 @@ local function rows_with(Q, terms)
       for at = 1, #data, 4 do
         local x = struct.unpack('>I4', data, at)
         local row = (x - x % 1024) / 1024
-        if x > 0 and (not set or set[row]) then found[row] = true end
+        if x > 0 and not gone[row] and (not set or set[row]) then found[row] = true end
       end
     end
     set = found

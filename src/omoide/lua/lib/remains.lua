@@ -2,7 +2,7 @@
 -- Include: partition tails footprint
 --
 -- What one command takes out is bounded. A record with more terms goes at once with all but its postings; its dead row keeps
--- its footprint, and the head says how far its postings are taken out, oldest first:
+-- its footprint, and the head says how far its postings are taken out:
 --
 --   n x | u32 row | u16 terms taken out | u16 terms |
 --

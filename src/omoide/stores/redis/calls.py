@@ -25,12 +25,16 @@ Handler: TypeAlias = Generator[list[Command], list[Any], R]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A verb on one partition. `safe`: calling it twice is the same as calling it once."""
+    """A verb on one partition. `safe`: calling it twice is the same as calling it once.
+
+    `ahead`: it prepares what comes after it in the same round trip, and is of no use later.
+    """
 
     verb: str
     head: bytes
     args: tuple[Argument, ...] = ()
     safe: bool = False
+    ahead: bool = False
 
     def command(self, script: Script) -> Command:
         verb = b"EVALSHA_RO" if script.read_only else b"EVALSHA"
@@ -38,7 +42,10 @@ class Call:
 
 
 def send(calls: Sequence[Call]) -> Handler[list[Any]]:
-    """One reply per call, in their order. A server that lacks a script is sent it, and the call again."""
+    """One reply per call, in their order. A server that lacks a script is sent it, and the call again.
+
+    The reply of a call ahead is then 0.
+    """
     scripts = [load(call.verb) for call in calls]
     commands = [call.command(script) for call, script in zip(calls, scripts, strict=True)]
     replies = yield commands
@@ -49,9 +56,10 @@ def send(calls: Sequence[Call]) -> Handler[list[Any]]:
             Command((b"SCRIPT", b"LOAD", script.source), head, idempotent=True)
             for (_, head), script in loads.items()
         ]
-        again = yield [*first, *(commands[place] for place in missing)]
-        replies = list(replies)
-        for place, reply in zip(missing, again[len(first) :], strict=True):
+        wanted = [place for place in missing if not calls[place].ahead]
+        again = yield [*first, *(commands[place] for place in wanted)]
+        replies = [0 if isinstance(reply, NoScriptError) else reply for reply in replies]
+        for place, reply in zip(wanted, again[len(first) :], strict=True):
             replies[place] = reply
     return replies
 

@@ -26,6 +26,7 @@ from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import FORMAT, encode_put, kind, pack_plan, rate
 from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
+from omoide.stores.redis.staging import stages
 from omoide.stores.redis.sweeping import swept
 from omoide.stores.redis.writes import check_no_mirror
 
@@ -118,17 +119,20 @@ class Upkeep:
         return ReindexState(reply[0].decode(), f"{gen.decode()}:{reply[1]}", int(reply[2]))
 
     def copy(self, request: CopyRecords) -> Handler[int]:
-        """Cost: one round trip per 256 records."""
+        """Cost: one round trip per 256 commands, which is one a record of up to 640 terms."""
         head = self.keys.head(request.scope)
         calls = [
-            self._copy_call(head, request.token, row, put)
+            call
             for row, put in zip(request.rows, request.puts, strict=True)
+            for call in self._copy_calls(head, request.token, row, put)
         ]
         copied = 0
         for start in range(0, len(calls), _SAMPLE):
             part = calls[start : start + _SAMPLE]
             replies = yield from send(part)
             for call, reply in zip(part, replies, strict=True):
+                if call.ahead:
+                    continue
                 error = failure(reply, call)
                 if error is not None:
                     raise error
@@ -137,10 +141,11 @@ class Upkeep:
                 copied += int(reply)
         return copied
 
-    def _copy_call(self, head: bytes, token: str, row: int, put: Put) -> Call:
-        plan, footprint, body, _ = encode_put(put)
+    def _copy_calls(self, head: bytes, token: str, row: int, put: Put) -> list[Call]:
+        plan, footprint, body, terms = encode_put(put)
         plan.update(token=token, lease=LEASE_MS, row=row, ttl=None)
-        return Call("copy", head, (pack_plan(plan), footprint, body, put.slot), safe=True)
+        staging = stages(head, plan, terms, token)
+        return [*staging, Call("copy", head, (pack_plan(plan), footprint, body, put.slot), safe=True)]
 
     def finish(self, request: FinishReindex) -> Handler[int | None]:
         """Cost: one round trip, O(1)."""

@@ -24,6 +24,7 @@ from omoide.stores.redis.cache import Cache, Gone, Written
 from omoide.stores.redis.calls import Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import digest, encode_put, pack_plan, prior, rate, read_interval, statistics
 from omoide.stores.redis.keys import Keys, model_of
+from omoide.stores.redis.staging import stages
 from omoide.stores.redis.sweeping import PIPELINE, swept
 
 ERASE_AT_ONCE = 4
@@ -47,8 +48,7 @@ class Writer:
         replies: list[Any] = []
         for start in range(0, len(calls), PIPELINE):
             replies += yield from send(calls[start : start + PIPELINE])
-        left = {call.head: _left(call, reply) for call, reply in zip(calls, replies, strict=True)}
-        failed = yield from swept(left)
+        failed = yield from swept(_left(calls, replies))
         outcomes: list[Any] = []
         place = 0
         for write, (own, context) in zip(request.writes, prepared, strict=True):
@@ -98,6 +98,7 @@ class Writer:
         head = self.keys.head(write.scope)
         if isinstance(write, Put):
             plan, footprint, body, terms = encode_put(write)
+            staging = stages(head, plan, terms)
             args = (
                 pack_plan(plan),
                 footprint,
@@ -106,8 +107,7 @@ class Writer:
                 statistics(write),
                 write.slot,
             )
-            call = Call("save", head, args, safe=True)
-            return [call], (terms, plan["codes"], write)
+            return [*staging, Call("save", head, args, safe=True)], (terms, plan["codes"], write)
         if isinstance(write, Erase):
             chunks = [write.ids[at : at + ERASE_AT_ONCE] for at in range(0, len(write.ids), ERASE_AT_ONCE)]
             return [Call("erase", head, (pack_plan(list(chunk)),)) for chunk in chunks], None
@@ -121,10 +121,10 @@ class Writer:
     def _conclude(self, write: Any, calls: Sequence[Call], context: Any, replies: Sequence[Any]) -> Any:
         for call, reply in zip(calls, replies, strict=True):
             error = failure(reply, call)
-            if error is not None:
+            if error is not None and not call.ahead:
                 raise error
         if isinstance(write, Put):
-            return self._stored(calls[0].head, replies[0], *context)
+            return self._stored(calls[-1].head, replies[-1], *context)
         if isinstance(write, Erase):
             found = [
                 flag for call, reply in zip(calls, replies, strict=True) for flag in self._erased(call, reply)
@@ -190,13 +190,18 @@ def check_no_mirror(scope: Scope) -> None:
         )
 
 
-def _left(call: Call, reply: Any) -> int:
-    """Postings that a write left to be taken out."""
-    if not isinstance(reply, list) or not reply:
-        return 0
-    if call.verb == "save":
-        return int(reply[19]) if reply[0] == b"stored" else 0
-    return int(reply[9]) if call.verb == "erase" else 0
+def _left(calls: Sequence[Call], replies: Sequence[Any]) -> dict[bytes, int]:
+    """Head key -> postings that are to be taken out, staged ones that no write took up among them."""
+    left: dict[bytes, int] = {}
+    for call, reply in zip(calls, replies, strict=True):
+        if call.ahead and isinstance(reply, int):
+            left[call.head] = left.get(call.head, 0) + reply
+        elif call.verb == "save" and isinstance(reply, list) and reply[0] == b"stored":
+            unused = left.get(call.head, 0) if reply[20] == 0 else 0
+            left[call.head] = int(reply[19]) or min(1, unused)
+        elif call.verb == "erase" and reply and isinstance(reply, list):
+            left[call.head] = int(reply[9])
+    return left
 
 
 def _unswept(write: Any, call: Call, outcome: Any, error: OmoideError) -> Any:
