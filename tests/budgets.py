@@ -14,8 +14,8 @@ from omoide.lua import load as original
 from omoide.stores.redis import calls, mirrored, staging, upkeep, writes
 
 BUDGET = 6
-_PLACE = "local budget = 640"
-_COPIED = "local MOST_COPIED = 640"
+_PLACE = "local budget = 512"
+_COPIED = "local MOST_COPIED = 384"
 
 
 def frugal(name: str) -> Script:

@@ -59,7 +59,7 @@ def fields(keys: Keys, scope: Scope) -> dict[str, int]:
 
 
 def test_an_ordinary_record_goes_in_one_round_trip(connection: Connection, keys: Keys, scope: Scope) -> None:
-    execute, text = connection.store.execute, " ".join(f"w{number}" for number in range(320))
+    execute, text = connection.store.execute, " ".join(f"w{number}" for number in range(256))
     execute(put(scope, "1", text))
     before = connection.round_trips
     execute(put(scope, "1", text.replace("w", "v")))
@@ -100,7 +100,7 @@ def test_no_command_takes_out_more_than_its_budget(
     for name in "1234":
         connection.store.execute(put(scope, name, LONG))
     connection.store.execute(Erase(scope, tuple("1234")))
-    assert sent == ["sweep"] * 6  # 4,000 postings, of which the erasure takes 640
+    assert sent == ["sweep"] * 7  # 4,000 postings, of which the erasure takes 512
 
 
 def test_the_cache_of_the_writer_stays_current(connection: Connection, scope: Scope) -> None:

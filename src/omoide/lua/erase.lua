@@ -4,7 +4,7 @@
 -- Returns: gen, v, next, n, sdl, log end, 1 per id that was there or else 0,
 --   {row, terms} of each erased record, {row, interval} of each version whose end changed, postings that are still to be
 --   taken out (see sweep) | nothing for no partition
--- Cost: O(distinct terms of the records), at most 640 postings taken out
+-- Cost: O(distinct terms of the records), at most 512 postings taken out
 -- Include: head erase records
 local ids = cmsgpack.unpack(ARGV[1])
 

@@ -2,7 +2,7 @@
 -- KEYS: head
 -- ARGV: limit, at most 64
 -- Returns: how many went, postings that are still to be taken out (see sweep)
--- Cost: O(distinct terms of the records), at most 640 postings taken out
+-- Cost: O(distinct terms of the records), at most 512 postings taken out
 -- Include: head erase
 return atomically(function()
   local now = clock()

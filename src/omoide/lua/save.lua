@@ -6,13 +6,13 @@
 --   {row, terms} of each erased record, id of the version that ends where this one starts, {row, interval} of each whose end changed,
 --   slot (`1` as given, the one kept, or empty), postings that are still to be taken out (see sweep), how many staged ones it took up
 -- Cost: O(distinct terms), O(64) for each edge that it brings, O(log N) for its place among versions; up to 16 due and 16
---   surplus records erased, of their postings what is within 640 with its own
+--   surplus records erased, of their postings what is within 512 with its own
 -- Include: put records
 local plan, foot_bytes, body = cmsgpack.unpack(ARGV[1]), ARGV[2], ARGV[3]
 local foot = parts_of(foot_bytes, 1)
 plan.operation, plan.statistics = ARGV[4], ARGV[5] ~= '' and ARGV[5] or nil
 plan.slot, plan.vectors = ARGV[6] or '', plan.vectors or ''
-local MOST_COPIED = 640 -- terms of a record that is written twice at once; a rebuild copies a longer one itself, at its end
+local MOST_COPIED = 384 -- terms of a record that is written twice at once; a rebuild copies a longer one itself, at its end
 
 local function attributes_of(row) return call('GETRANGE', P.a, row * 32, row * 32 + 31) end
 local function number_of(row) return (unpack_bytes('<I4', attributes_of(row), 21)) end

@@ -2,7 +2,7 @@
 -- KEYS: head
 -- ARGV:
 -- Returns: postings that are still to be taken out, in the partition and in its shadow
--- Cost: O(postings taken out), at most 640
+-- Cost: O(postings taken out), at most 512
 -- Include: head erase
 return atomically(function()
   local H = read_head(P)

@@ -1,6 +1,6 @@
 -- erase: the one routine that takes a record out, with all its traces
 -- Include: journal partition remains postings staged graph versions vectors
-local budget = 640 -- postings that this command may still put in and take out; what is not taken out stays for later ones
+local budget = 512 -- postings that this command may still put in and take out; what is not taken out stays for later ones
 
 local function footprint_of(Q, row) return parse_footprint(call('HGET', Q.f, row)) end
 

@@ -40,7 +40,7 @@ class Mirrored:
     def apply(self, request: Apply) -> Handler[int]:
         """Cost: one round trip, O(distinct terms of the records), a command for each of `more`.
 
-        One more where records of over 320 terms went.
+        One more where records of over 256 terms went.
         """
         calls = [self._apply(request, request.first, request.last, request.changes)]
         calls += [

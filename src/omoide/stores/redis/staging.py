@@ -11,7 +11,7 @@ from omoide.stores.redis.codec import pack_plan
 
 __all__ = ["stages"]
 
-AT_ONCE = 640
+AT_ONCE = 384
 """Terms of a record that one command puts in, unless another write comes between."""
 
 

@@ -9,7 +9,7 @@ from omoide.stores.redis.calls import Call, Handler, failure, send
 
 __all__ = ["PIPELINE", "swept"]
 
-AT_ONCE = 640
+AT_ONCE = 512
 """Postings that one command takes out at most."""
 
 PIPELINE = 256
@@ -21,7 +21,7 @@ def swept(left: Mapping[bytes, int]) -> Handler[dict[bytes, OmoideError]]:
 
     Returns:
         head key -> what stopped it. What stays then goes with the next write of the partition that erases.
-    Cost: nothing where nothing is left; else a command per 640 postings, together in one round trip.
+    Cost: nothing where nothing is left; else a command per 512 postings, together in one round trip.
     """
     waiting = {head: count for head, count in left.items() if count > 0}
     failed: dict[bytes, OmoideError] = {}

@@ -43,7 +43,7 @@ class Upkeep:
         self.cache = cache
 
     def prune(self, request: Prune) -> Handler[int]:
-        """Cost: one round trip, O(terms of the records that go); one more where they leave over 640.
+        """Cost: one round trip, O(terms of the records that go); one more where they leave over 512.
 
         A damaged partition is told of and left as it is: it must not keep the others from being pruned.
         """
@@ -119,7 +119,7 @@ class Upkeep:
         return ReindexState(reply[0].decode(), f"{gen.decode()}:{reply[1]}", int(reply[2]))
 
     def copy(self, request: CopyRecords) -> Handler[int]:
-        """Cost: one round trip per 256 commands, which is one a record of up to 640 terms."""
+        """Cost: one round trip per 256 commands, which is one a record of up to 384 terms."""
         head = self.keys.head(request.scope)
         calls = [
             call

@@ -41,7 +41,7 @@ class Writer:
     def batch(self, request: Batch) -> Handler[tuple[Any, ...]]:
         """Writes in order; a reply or the error that stopped it, for each.
 
-        Cost: one round trip per 256 calls; one more where records of over 320 terms went.
+        Cost: one round trip per 256 calls; one more where records of over 256 terms went.
         """
         prepared = [self._prepare(write) for write in request.writes]
         calls = [call for calls, _ in prepared for call in calls]
