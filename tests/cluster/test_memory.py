@@ -179,7 +179,7 @@ def test_a_slot_moves_under_load(connection: Connection, valkey_cluster: ValkeyC
         for source, target in ((home, away), (away, home)):
             before = sum(stored)
             move(valkey_cluster, slot, source, target)
-            end = time.monotonic() + 10
+            end = time.monotonic() + 60
             while sum(stored) < before + 20 and not failures and time.monotonic() < end:
                 time.sleep(0.01)
     finally:
@@ -195,7 +195,7 @@ def move_at_once(cluster: ValkeyCluster, slot: int, source: ValkeyServer, target
     """Hand a slot over with all its keys at once, as Valkey 9 does it."""
     there = target.command("CLUSTER", "MYID")
     assert source.command("CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", there) == b"OK"
-    end = time.monotonic() + 15
+    end = time.monotonic() + 60
     while cluster.owner(slot) is not target:
         assert time.monotonic() < end, "the slot did not move"
         time.sleep(0.01)
@@ -226,7 +226,7 @@ def test_a_failover_under_load() -> None:
         victim.command("WAIT", 1, 1000)
         timer = threading.Timer(0.2, victim.kill9)
         timer.start()
-        end = time.monotonic() + 12
+        end = time.monotonic() + 60
         while time.monotonic() < end and (victim.running or cluster.owner(slot) is victim):
             with contextlib.suppress(StoreError):
                 stored += bool(memory("agent-0", f"tea number {stored}").save())
