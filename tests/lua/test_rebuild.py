@@ -27,6 +27,7 @@ from omoide.ops.request import (
     Link,
     Observe,
     Page,
+    Prune,
     Put,
     ReadCounters,
     ReadTurn,
@@ -370,3 +371,28 @@ def test_nothing_is_lost_beside_writers(
     for query in ("cat", "dog fish", "w3 ann"):
         assert find(connection, scope, query, 30) == find(server_reader, scope, query, 30)
     assert shadows(keys) == []
+
+
+@pytest.mark.parametrize("words", [1, 500])
+def test_what_expires_before_it_is_copied_stays_true_of_its_time(
+    connection: Connection, keys: Keys, words: int
+) -> None:
+    """The version before it keeps its end, though the copy never held the one that set it."""
+    scope, execute = Scope(note_spec(validity=True), ("a",)), connection.store.execute
+    later = put(scope, "b", " ".join(f"w{n}" for n in range(words)), key="k", valid_from_ms=2_000, ttl_ms=400)
+    execute(put(scope, "a", "cat", key="k", valid_from_ms=1_000))
+    if words == 1:
+        execute(later)  # one of many words is not put into the copy at once
+    state = execute(BeginReindex(scope))
+    page = execute(Page(scope, state.cursor, 1))
+    copy_page(connection, scope, state.token, page.records)
+    if words > 1:
+        execute(later)
+    time.sleep(0.5)
+    assert execute(Prune(scope, 64)) == 1
+    assert execute(FinishReindex(scope, state.token)) == 1
+    held = record(connection, scope, "a")
+    assert (held.valid_from_ms, held.valid_to_ms) == (1_000, 2_000)
+    assert execute(Check(scope)).findings == ()
+    execute(put(scope, "c", "cow", key="k", valid_from_ms=1_500))
+    assert record(connection, scope, "a").valid_to_ms == 1_500

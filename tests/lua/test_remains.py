@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 import faults
 import pytest
-from memories import Keys, Mirror, copy_page, note_spec, put, row_of
+from memories import Keys, Mirror, copy_page, find, note_spec, put, rebuild, row_of
 from situations import SITUATIONS
 from test_faults import attempt
 
@@ -142,7 +143,7 @@ def test_a_mirror_goes_on(connection: Connection, keys: Keys) -> None:
     apply = Apply(scope, 1, 1, begins=True, changes=Changes(rows=(row_of(put(scope, "1", LONG)),)))
     assert execute(apply) == 1
     assert execute(Apply(scope, 2, 2, begins=False, changes=Changes(erased=("1",)))) == 2
-    assert len(remains(keys, scope)) == 8
+    assert len(remains(keys, scope)) == 12
     assert (
         execute(Apply(scope, 3, 3, begins=False, changes=Changes(rows=(row_of(put(scope, "2", "cat")),))))
         == 3
@@ -188,12 +189,12 @@ def test_a_rebuild_takes_nothing_of_it_along(connection: Connection, keys: Keys,
     for name in "123":
         execute(put(scope, name, " ".join(WORDS[:12])))
     state = execute(BeginReindex(scope))
-    page = execute(Page(scope, state.cursor, 10))
-    copy_page(connection, scope, state.token, page.records)
+    for found in execute(Page(scope, state.cursor, 10)).records:  # one by one: no part comes between others
+        copy_page(connection, scope, state.token, [found])
     execute(put(scope, "1", " ".join(WORDS[8:20])))
     execute(Erase(scope, ("2",)))
-    assert len(remains(keys, scope)) == 16
-    assert len(remains(keys, scope, "~h")) == 16  # the new version of the first is too long for both
+    assert len(remains(keys, scope)) == 24
+    assert len(remains(keys, scope, "~h")) == 24  # the new version of the first is too long for both
     assert execute(FinishReindex(scope, state.token)) == 2
     assert execute(Check(scope)).findings == ()
     for _ in range(5):
@@ -220,6 +221,44 @@ def test_a_list_is_dropped_and_filled_again_meanwhile(
 
 
 # ---- failures
+
+
+@pytest.mark.usefixtures("dying")
+def test_any_number_of_terms_is_counted(connection: Connection, keys: Keys, scope: Scope) -> None:
+    execute = connection.store.execute
+    execute(put(scope, "1", " ".join(f"w{number}" for number in range(66_000))))
+    assert execute(Erase(scope, ("1",))) == (True,)
+    assert struct.unpack("<III", remains(keys, scope)) == (1, 512, 66_000)
+    assert execute(Check(scope)).findings == ()
+
+
+@pytest.mark.parametrize("damage", ["lost", "unreadable", "shorter"])
+def test_a_damaged_footprint_is_told_of_and_a_rebuild_mends_it(
+    connection: Connection, keys: Keys, scope: Scope, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    execute, name = connection.store.execute, keys.name(scope, "f")
+    execute(put(scope, "1", "w1 cat"))
+    execute(put(scope, "2", LONG))
+    with monkeypatch.context() as patch:
+        budgets.die_before_sweeping(patch)
+        execute(Erase(scope, ("2",)))
+    if damage == "lost":
+        keys.redis.hdel(name, "2")
+    else:
+        keys.redis.hset(name, "2", b"?" if damage == "unreadable" else keys.redis.hget(name, "1"))
+    (finding,) = execute(Check(scope)).findings
+    assert (
+        finding
+        == {
+            "lost": ("erased records without a footprint", 1),
+            "unreadable": ("footprints that cannot be read", 1),
+            "shorter": ("wrong numbers of terms of erased records", 1),
+        }[damage]
+    )
+    assert rebuild(connection, scope) == 1
+    assert execute(Check(scope)).findings == ()
+    assert [name for name, _ in find(connection, scope, "w1")] == ["1"]
+
 
 TAKING_OUT = [name for name in SITUATIONS if name.startswith(("erase", "prune", "save", "apply"))]
 

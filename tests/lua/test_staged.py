@@ -7,7 +7,7 @@ from typing import Any
 
 import faults
 import pytest
-from memories import Keys, Mirror, find, put
+from memories import Keys, Mirror, find, note_spec, put
 from test_remains import fields, remains
 
 import budgets
@@ -87,7 +87,7 @@ def test_readers_see_nothing_of_what_is_staged(
     held.agrees("w1 w2")
     write = put(held.scope, "3", LONG)
     assert send(connection, staging(keys, held.scope, write)) == [384, 768, 1152, 1536, 1920]
-    assert len(remains(keys, held.scope)) == 8
+    assert len(remains(keys, held.scope)) == 12
     held.agrees("w1 w2", "w700 cat", "w1000", "w5")  # lists held, lists not held, words nobody has
     held.save("4", "w1 w5 w700")  # takes the row, and what is staged becomes a dead one
     held.agrees("w1 w2", "w700 cat", "w1000", "w5")
@@ -153,6 +153,89 @@ def test_a_repeated_write_leaves_nothing(connection: Connection, keys: Keys, sco
         assert remains(keys, scope) == b""
     assert (execute(Count(scope)), fields(keys, scope)["f"]) == (2, 2)
     assert execute(Check(scope)).findings == ()
+
+
+@pytest.mark.usefixtures("one_server")
+def test_the_rest_goes_in_with_the_record(
+    connection: Connection, keys: Keys, scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However much that is: a server may lose its scripts after the first parts."""
+    execute, text = connection.store.execute, " ".join(f"w{number}" for number in range(10_000))
+    execute(put(scope, "1", "cat"))
+
+    def flushed(made: Any) -> Any:
+        if any(call.ahead for call in made):
+            yield from ()
+            replies = send(connection, list(made[:2]))
+            keys.redis.script_flush()
+            return replies + send(connection, list(made[2:]))
+        return (yield from calls.send(made))
+
+    execute(put(scope, "2", LONG))  # loads the scripts
+    execute(put(scope, "2", LONG))
+    with monkeypatch.context() as patch:
+        patch.setattr(writes, "send", flushed)
+        assert execute(put(scope, "3", text)).status == "stored"
+    assert execute(Check(scope)).findings == ()
+
+
+@pytest.mark.usefixtures("one_server")
+def test_a_server_that_is_out_of_memory_takes_it_out(
+    connection: Connection, keys: Keys, scope: Scope
+) -> None:
+    connection.store.execute(put(scope, "1", "w1 cat"))
+    for _ in range(2):
+        send(connection, staging(keys, scope, put(scope, "2", LONG)))
+    assert remains(keys, scope)
+    keys.redis.config_set("maxmemory", 1)
+    try:
+        assert connection.store.execute(Prune(scope, 64)) == 0
+    finally:
+        keys.redis.config_set("maxmemory", 0)
+    assert remains(keys, scope) == b""
+    assert fields(keys, scope) == {"t": 2, "s": 0, "r": 1, "m": 1, "f": 1}
+
+
+@pytest.mark.parametrize("texts", [[""], ["w1"] * 64])
+def test_what_is_staged_expires_with_the_records(
+    connection: Connection, keys: Keys, scope: Scope, texts: list[str]
+) -> None:
+    """With the keys that it makes too: the first lists of a partition, its first sealed segment."""
+    execute = connection.store.execute
+    for number, text in enumerate(texts):
+        execute(put(scope, str(number), text, ttl_ms=60_000))
+    for _ in range(2):
+        send(connection, staging(keys, scope, put(scope, "long", LONG)))
+    assert remains(keys, scope)
+    held = keys.dump()
+    assert {expiry for _, expiry, _ in held.values()} == {held[keys.name(scope, "h").encode()][1]}
+    assert keys.redis.pexpiretime(keys.name(scope, "h")) > 0
+
+
+def test_a_dead_row_has_an_interval_as_others_have(
+    connection: Connection, server_reader: Connection, keys: Keys
+) -> None:
+    """A reply that comes after another reader of the process took the same rows gives them again."""
+    scope = Scope(note_spec(ttl=60.0), ("a",))
+    execute, search = connection.store.execute, Search(scope, {"w1": 1.0}, 5)
+    execute(put(scope, "1", "w1 cat", ttl_ms=60_000))
+    execute(search)
+    server_reader.store.execute(put(scope, "2", "w1 dog", ttl_ms=60_000))
+    for _ in range(2):
+        send(connection, staging(keys, scope, put(scope, "long", LONG)))
+
+    def overtaken() -> Any:
+        """The same search, while its first reply is under way."""
+        slow, replies = connection.store.binding.handle(search), None  # type: ignore[attr-defined]
+        while True:
+            try:
+                commands = slow.send(replies)
+            except StopIteration as end:
+                return end.value
+            replies = yield commands
+            execute(search)
+
+    assert len(connection.store._drive(overtaken()).hits) == 2  # type: ignore[attr-defined]
 
 
 @pytest.mark.usefixtures("one_server")

@@ -64,10 +64,14 @@ local function erase(Q, H, row, seal)
 end
 
 -- Erase in the partition and in its shadow, when there is one. `taken` collects {row, terms} for the caller's cache.
+-- What is sealed in the partition is in the shadow too, whichever of the versions were copied already.
 local function erase_both(Q, H, S, G, row, taken, seal)
+  local sealed = S and seal and sealed_by(Q, row, footprint_of(Q, row))
   local id, terms = erase(Q, H, row, seal)
   local copy = S and call('HGET', S.m, id)
   if copy then erase(S, G, copy, seal) end
+  local twin = sealed and call('HGET', S.m, sealed.id)
+  if twin then seal_row(S, twin, footprint_of(S, twin), sealed) end
   taken[#taken + 1] = { tonumber(row), terms }
 end
 
@@ -77,9 +81,9 @@ local function sweep(Q, H)
   local before = H.remains
   while budget > 0 and H.remains ~= '' do
     local row, done, terms = unpack_bytes(REMAIN, H.remains)
-    if row == H.next then bury_staged(Q, H) end
     local data, upto = call('HGET', Q.f, row), math.min(terms, done + budget)
     hdel(Q.f, row, data) -- first, as in `erase`
+    if row == H.next then bury_staged(Q, H) end
     null_postings(Q, row, { unpack(parse_footprint(data).terms, done + 1, upto) })
     budget = budget - (upto - done)
     H.remains = string.sub(H.remains, REMAIN_BYTES + 1)

@@ -1,11 +1,16 @@
 -- postings: appending to the posting lists and nulling in place
 -- Include: journal tails
 
+-- A list without its beginning; of any length, which the stack of a call is not
+local function without_first(skipped, list)
+  local rest = {}
+  for i = skipped + 1, #list do rest[i - skipped] = list[i] end
+  return rest
+end
+
 -- Append one posting of `row` to the list of every term, but for the first `skipped` of them; a full tail is sealed first.
 local function append_postings(Q, row, terms, codes, skipped)
-  if skipped and skipped > 0 then
-    terms, codes = { unpack(terms, skipped + 1) }, { unpack(codes, skipped + 1) }
-  end
+  if skipped and skipped > 0 then terms, codes = without_first(skipped, terms), without_first(skipped, codes) end
   local tails, values, made = hmget(Q.t, terms), {}, {} -- made: few codes are distinct
   local base = row * 1024
   for i = 1, #terms do

@@ -4,10 +4,10 @@
 -- What one command takes out is bounded. A record with more terms goes at once with all but its postings; its dead row keeps
 -- its footprint, and the head says how far its postings are taken out:
 --
---   n x | u32 row | u16 terms taken out | u16 terms |
+--   n x | u32 row | u32 terms taken out | u32 terms |
 --
 -- Writes that erase go on with it, and so does `sweep` until nothing is left. Readers count such a row nowhere.
-local REMAIN, REMAIN_BYTES = '<I4I2I2', 8
+local REMAIN, REMAIN_BYTES = '<I4I4I4', 12
 
 local gone, owed = {}, {} -- row -> true, term -> postings of such rows
 

@@ -62,8 +62,7 @@ local function session_rows(row, field, now, most)
   local tail = redis.call('HGET', P.t, term)
   local rows, n = {}, 0
   if not tail then return rows end
-  local _, _, _, _, live = parse_tail(tail)
-  if live > most then return nil end
+  if live_in(term, tail) > most then return nil end
   local data = postings_since(P, term, tail, 0)
   for at = 1, #data, 4 do
     local x = struct.unpack('>I4', data, at)

@@ -27,6 +27,10 @@ local function bury_staged(Q, H)
   if not staged(H) then return end
   make_room(Q.a, H.next, 32)
   setrange(Q.a, H.next * 32, '\1' .. string.rep('\0', 31))
+  if H.timed > 0 then -- readers take rows and their intervals together
+    setrange(Q.w, H.next * 24, string.rep('\0', 24))
+    H.timed = H.next + 1
+  end
   H.next, H.dead, H.buried = H.next + 1, H.dead + 1, true
 end
 
@@ -47,5 +51,8 @@ local function stage(Q, H, name, first, terms, codes)
   hset(Q.f, row, footprint_bytes(name, 0, '', NO_ID .. cmsgpack.pack({ all, {} })), data)
   H.remains = H.remains .. pack(REMAIN, row, 0, #all)
   hset(Q.h, 'remains', H.remains)
+  if H['until'] > 0 then -- a key that this made goes with the others
+    for _, key in ipairs({ Q.t, Q.s, Q.f }) do expire_at(key, H['until']) end
+  end
   return #all
 end

@@ -58,6 +58,23 @@ local function leave(Q, row, foot, seal)
   end
 end
 
+-- What the sealing of a row leaves: chain, id and own end of the version before; nil where there is none
+local function sealed_by(Q, row, foot)
+  local version = foot.chain and version_of(Q, row, foot)
+  local before = version and beside(Q, foot.chain, version.member)
+  if before and version.from < before.own then return { chain = foot.chain, id = before.id, own = version.from } end
+end
+
+-- Give the version of a row this own end, unless it has an earlier one or its chain is another.
+local function seal_row(Q, row, foot, sealed)
+  local version = foot.chain == sealed.chain and version_of(Q, row, foot)
+  if not version or version.own <= sealed.own then return end
+  local _, after = beside(Q, foot.chain, version.member)
+  zrem(Q.v, version.member)
+  zadd(Q.v, 0, member_of(foot.chain, version.from, version.id, sealed.own), false)
+  set_end(Q, version, after and math.min(sealed.own, after.from) or sealed.own)
+end
+
 -- Whether a row has another end than before this script
 local function has_new_end(row)
   local _, _, till = interval_of(P, row)

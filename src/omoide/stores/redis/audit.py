@@ -191,7 +191,7 @@ def _footprint(data: bytes) -> _Footprint:
 
 def _remains(data: bytes) -> dict[int, tuple[int, int]]:
     """Row of a record that is gone -> postings taken out, postings: the others are still in the lists."""
-    return {row: (done, terms) for row, done, terms in struct.iter_unpack("<IHH", data)}
+    return {row: (done, terms) for row, done, terms in struct.iter_unpack("<III", data)}
 
 
 def _turn(data: bytes) -> bool:
@@ -226,7 +226,9 @@ def compare(spec: ModelSpec, parts: Parts) -> CheckReply:
     rows = set(bodies)
     _compare_columns(found, rows, held)
     left = found.read("head values that cannot be read", _remains, held["h"].get(b"remains", b"")) or {}
-    footprints = {row: data for row, data in found.by_row(held["f"]).items() if row not in left}
+    footprints = found.by_row(held["f"])
+    _compare_remains(found, left, footprints)
+    footprints = {row: data for row, data in footprints.items() if row not in left}
     found.note("footprints without a record", len(set(footprints) - rows))
     found.note("records without a footprint", len(rows - set(footprints)))
     readable = found.map("footprints that cannot be read", footprints, _footprint)
@@ -246,6 +248,17 @@ def compare(spec: ModelSpec, parts: Parts) -> CheckReply:
     found.note("counters that cannot be read", readable_counters(held["n"])[1])
     found.map("turns that cannot be read", held["i"], _turn)
     return CheckReply(len(rows), tuple(sorted(found.wrong.items())))
+
+
+def _compare_remains(
+    found: _Findings, left: Mapping[int, tuple[int, int]], footprints: Mapping[int, bytes]
+) -> None:
+    """Nobody can take out what is left of a record whose footprint does not tell its terms."""
+    found.note("erased records without a footprint", len(left.keys() - footprints.keys()))
+    own = {row: footprints[row] for row in left.keys() & footprints.keys()}
+    counts = found.map("footprints that cannot be read", own, lambda data: len(footprint_list(data)[0]))
+    wrong = [row for row, count in counts.items() if count != left[row][1] or left[row][0] > count]
+    found.note("wrong numbers of terms of erased records", len(wrong))
 
 
 def _compare_versions(
