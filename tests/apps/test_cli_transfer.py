@@ -90,6 +90,7 @@ def test_the_cap_is_lifted_on_request(cli: Cli, tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_popoto_keyspace_is_named_by_its_url(cli: Cli, store_url: str, valkey_server: ValkeyServer) -> None:
+    assert valkey_server.socket_path  # popoto keeps its records on one server
     told = cli("import", store_url, "--from", "popoto", "--json")
     assert told.code == 2
     assert "popoto has no records of 'DefaultMemory' there" in told.data["error"]["message"]
