@@ -98,6 +98,14 @@ def test_ask_is_waited_out_where_the_partition_was() -> None:
     assert call.finish(replies(b"0")) == [b"0", b"1"]
 
 
+def test_nodes_that_do_not_agree_yet_are_given_time() -> None:
+    call = Call(get("a"))
+    assert call.answer(replies("MOVED 7 b:2")) == [Refresh]
+    for node in ("a:1", "b:2", "a:1"):
+        assert Pause in call.answer(replies(f"MOVED 7 {node}"))
+    assert call.finish(replies(b"1")) == [b"1"]
+
+
 def test_endless_redirections_end() -> None:
     call = Call(get("a"))
 

@@ -287,10 +287,12 @@ class _Call:
 
         if isinstance(reply, client.MovedError):
             self.redirections += 1
+            self.trouble = StoreUnavailableError("the cluster keeps redirecting")
             if self.redirections > MAX_REDIRECTIONS * len(self.commands):
-                raise StoreUnavailableError("the cluster keeps redirecting")
+                raise self.trouble
             moved(int(reply.slot_id), (reply.host or node[0], int(reply.port)))
             self.stale = True
+            self.wait = self.wait or self.redirections > len(self.commands)  # nodes that have yet to agree
             return True
         if isinstance(reply, client.ReadOnlyError):
             now = time.monotonic()
