@@ -170,7 +170,7 @@ class History:
         self.both(lambda scope: ask.Increment(scope, "own", delta))
 
     def _puts(self) -> tuple[ask.Put, ask.Put]:
-        """One write for each; no two importances are equal, so that no clock decides who is evicted."""
+        """One write for each; no clock decides who is evicted, or who stands beside whom in a session."""
         self.made += 1
         values = {
             "tale_id": self.random.choice(IDS),
@@ -188,6 +188,8 @@ class History:
                 [None, datetime(2024, 1, self.random.randint(1, 28), tzinfo=UTC)]
             ),
         }
+        if values["session_id"] is not None:  # the order of a session is that of its times
+            values["occurred_at"] = datetime(2024, 2, self.random.randint(1, 28), tzinfo=UTC)
         if self.dated:
             values |= self._validity()
         mode = self.random.choice(["upsert"] * 4 + ["create", "update"])
@@ -236,7 +238,7 @@ class History:
         told_of = {word for record in self.store.execute(ask.Get(self.scopes[1], tuple(IDS))) if record
                    for word in record.values["content"].split() if word in WORDS}  # fmt: skip
         for match in (ask.Match(history=True), *(ask.Match(as_of=instant) for instant in instants)):
-            terms = dict.fromkeys(self.random.sample(sorted(told_of), 2), 1.0)
+            terms = dict.fromkeys(self.random.sample(sorted(told_of), min(2, len(told_of))), 1.0)
             self.both(lambda scope, match=match: ask.Find(scope, match, "valid_from", False))
             self.both(lambda scope, match=match: ask.Top(scope, 20, match))
             self.both(lambda scope, match=match, terms=terms: ask.Search(scope, terms, 20, match))
