@@ -480,7 +480,9 @@ class Ledger:
 
     def _note_row(self, id: str, known: Known, entries: Entries, body: bytes, slot: bytes) -> None:
         self._states.pop(id, None)
-        self._erased.pop(id, None)
+        if id in self._erased:  # the store takes it for another version of the record, whose edges it keeps
+            del self._erased[id]
+            self._edges.changed.add(id)
         self._rows.pop(id, None)  # it comes after what was written before it, as its row does
         self._rows[id] = state_of(self.spec, id, known, entries, body, slot)
         self._op = self._op or "put"
