@@ -90,7 +90,7 @@ def _question(asker: random.Random, documents: tuple[str, ...]) -> str:
 
 
 def _texts(rng: random.Random, distinct: int, words: int | None) -> Iterator[str]:
-    vocabulary, weights = _distribution()
+    vocabulary, weights = distribution()
     while True:
         if words is not None:
             yield " ".join(rng.choices(vocabulary, cum_weights=weights, k=words))
@@ -105,6 +105,7 @@ def _texts(rng: random.Random, distinct: int, words: int | None) -> Iterator[str
 
 
 @lru_cache(maxsize=1)
-def _distribution() -> tuple[list[str], list[float]]:
+def distribution() -> tuple[list[str], list[float]]:
+    """The words, most frequent first, and their cumulative weights."""
     ranks = range(VOCABULARY)
     return [word(rank) for rank in ranks], list(accumulate(1 / (rank + 1 + SHIFT) for rank in ranks))

@@ -15,13 +15,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from benchmarks.corpus import VOCABULARY, synthesize, word
+import omoide
+from benchmarks.corpus import distribution, synthesize
 from benchmarks.report import emit, machine, markdown, progress
 from benchmarks.server import Server
+from omoide.lua import load, names
+from omoide.recipes import DefaultMemory, SubconsciousMemory
 
 BATCH = 1000
 INDEXED = 2_048
 BEYOND = 6_000
+TTL_SECONDS = 3
 HEADER = ("phase", "script", "noted", "median_ms", "longest_ms", "over_limit")
 NOTED_US = 1_000
 LIMIT_MS = 10.0
@@ -36,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser.parse_args(argv)
     progress(machine())
     with Server() as server:
-        rows = [row for phase in _phases(server, options.size, options.repeats) for row in phase]
+        run = _Run(server, options.size, options.repeats)
+        rows = [row for phase in run.phases() for row in phase]
     emit(
         {"commands": [dict(zip(HEADER, row, strict=True)) for row in rows]},
         markdown(HEADER, rows),
@@ -45,9 +50,84 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1 if any(row[-1] for row in rows) else 0
 
 
-def _phases(server: Server, size: int, repeats: int) -> Iterator[list[list[Any]]]:
-    import omoide
-    from omoide.recipes import DefaultMemory, SubconsciousMemory
+class _Run:
+    """One server, the models whose partitions are on it, and the texts that go in."""
+
+    def __init__(self, server: Server, size: int, repeats: int) -> None:
+        self.server, self.size = server, size
+        self.corpus = synthesize(size, queries=repeats, arrivals=4 * repeats)
+        self.plain, self.capped, self.passing = _models(size)
+        self.names = {load(name).sha.decode(): name for name in names()}
+        chance = random.Random("long texts")
+        self.ordinary = self.corpus.arrivals[: 2 * repeats]
+        self.long = [_long_text(chance, INDEXED) for _ in range(2 * repeats)]
+        self.longer = [_long_text(chance, BEYOND) for _ in range(2 * max(1, repeats // 10))]
+        server.log_above(NOTED_US)
+
+    def phases(self) -> Iterator[list[list[Any]]]:
+        """Rows of the table, a phase after the other."""
+        half = self.long[: len(self.long) // 2]
+        with omoide.connect(self.server.url):
+            yield self._during("load", lambda: self._fill(self.plain, "a"))
+            yield self._during("ordinary writes", lambda: self._write(self.ordinary))
+            yield self._during(f"{INDEXED:,} distinct words", lambda: self._write(self.long))
+            yield self._during(f"{BEYOND:,} distinct words", lambda: self._write(self.longer))
+            self._fill(self.capped, "b")
+            yield self._during("pushed out by the cap", lambda: self._push_out(half))
+            yield self._during("expired", lambda: self._expire([*half, *self.corpus.documents[:1000]]))
+        for reader in ("client", "server"):
+            yield self._during(f"recall, {reader} reader", lambda reader=reader: self._recall(reader))
+        with omoide.connect(self.server.url):
+            self.plain.save_many([self.plain(agent_id="a", content=text) for text in self.long])
+            yield self._during("rebuild", lambda: omoide.reindex(self.plain, agent_id="a"))
+            yield self._during("drop", lambda: omoide.forget(self.plain, agent_id="a"))
+
+    def _during(self, phase: str, work: Callable[[], Any]) -> list[list[Any]]:
+        self.server.forget_slow()
+        began = time.perf_counter()
+        work()
+        rows = [[phase, *row] for row in _table(self.server, self.names)]
+        progress(f"{phase}: {time.perf_counter() - began:.1f} s, {len(rows)} scripts")
+        return rows
+
+    def _fill(self, model: Any, agent: str) -> None:
+        for start in range(0, self.size, BATCH):
+            texts = self.corpus.documents[start : start + BATCH]
+            model.save_many([model(agent_id=agent, content=text) for text in texts])
+
+    def _write(self, texts: Sequence[str]) -> None:
+        for old, new in zip(texts[::2], texts[1::2], strict=True):
+            memory = self.plain(agent_id="a", content=old)
+            memory.save()
+            memory.content = new
+            memory.save()
+            memory.delete()
+
+    def _push_out(self, texts: Sequence[str]) -> None:
+        for text in texts:
+            self.capped(agent_id="b", content=text, importance=1e-6).save()
+        for text in self.corpus.arrivals[: len(texts)]:
+            self.capped(agent_id="b", content=text).save()
+
+    def _expire(self, texts: Sequence[str]) -> None:
+        for start in range(0, len(texts), 50):
+            part = texts[start : start + 50]
+            self.passing.save_many([self.passing(agent_id="c", content=text) for text in part])
+        time.sleep(TTL_SECONDS + 0.1)
+        self.passing(agent_id="c", content="one more").save()
+        omoide.prune(self.passing)
+
+    def _recall(self, reader: Any) -> None:
+        with omoide.connect(self.server.url, reader=reader):
+            memory = SubconsciousMemory(agent_id="a", model=self.plain)
+            assembler = omoide.ContextAssembler(self.plain, max_items=8, max_tokens=2000)
+            for query in self.corpus.queries:
+                memory.report_outcomes(assembler.assemble(query, agent_id="a"), "acted")
+                self.plain.query.filter(agent_id="a").top_by_decay(n=10)
+
+
+def _models(size: int) -> tuple[Any, Any, Any]:
+    """Without a cap, with one that a full partition has reached, and with memories that pass."""
 
     class CommandMemory(DefaultMemory):
         max_records_per_partition = 0
@@ -57,96 +137,18 @@ def _phases(server: Server, size: int, repeats: int) -> Iterator[list[list[Any]]
 
     class PassingMemory(CommandMemory):
         class Meta:
-            ttl = 3
+            ttl = TTL_SECONDS
 
-    corpus = synthesize(size, queries=repeats, arrivals=4 * repeats)
-    chance = random.Random("long texts")
-    common, words = _distribution(), [word(rank) for rank in range(VOCABULARY)]
-
-    def long_text(distinct: int) -> str:
-        found: dict[str, None] = {}
-        while len(found) < distinct:
-            found.update(dict.fromkeys(chance.choices(words, cum_weights=common, k=distinct)))
-        return " ".join(list(found)[:distinct])
-
-    server.log_above(NOTED_US)
-    names = _script_names()
-
-    def during(phase: str, work: Callable[[], Any]) -> list[list[Any]]:
-        server.forget_slow()
-        began = time.perf_counter()
-        work()
-        rows = [[phase, *row] for row in _table(server, names)]
-        progress(f"{phase}: {time.perf_counter() - began:.1f} s, {len(rows)} scripts")
-        return rows
-
-    def fill(model: Any, agent: str) -> None:
-        for start in range(0, size, BATCH):
-            model.save_many(
-                [model(agent_id=agent, content=text) for text in corpus.documents[start : start + BATCH]]
-            )
-
-    def writes(model: Any, agent: str, texts: Sequence[str]) -> None:
-        for old, new in zip(texts[::2], texts[1::2], strict=True):
-            memory = model(agent_id=agent, content=old)
-            memory.save()
-            memory.content = new
-            memory.save()
-            memory.delete()
-
-    def pushed_out(texts: Sequence[str]) -> None:
-        for text in texts:
-            CappedMemory(agent_id="b", content=text, importance=1e-6).save()
-        for text in corpus.arrivals[: len(texts)]:
-            CappedMemory(agent_id="b", content=text).save()
-
-    def expired(texts: Sequence[str]) -> None:
-        for start in range(0, len(texts), 50):
-            PassingMemory.save_many(
-                [PassingMemory(agent_id="c", content=t) for t in texts[start : start + 50]]
-            )
-        time.sleep(3.1)
-        PassingMemory(agent_id="c", content="one more").save()
-        omoide.prune(PassingMemory)
-
-    def recalls(agent: str, reader: Any) -> None:
-        with omoide.connect(server.url, reader=reader):
-            memory = SubconsciousMemory(agent_id=agent, model=CommandMemory)
-            assembler = omoide.ContextAssembler(CommandMemory, max_items=8, max_tokens=2000)
-            for query in corpus.queries:
-                memory.report_outcomes(assembler.assemble(query, agent_id=agent), "acted")
-                CommandMemory.query.filter(agent_id=agent).top_by_decay(n=10)
-
-    long = [long_text(INDEXED) for _ in range(2 * repeats)]
-    longer = [long_text(BEYOND) for _ in range(2 * max(1, repeats // 10))]
-    with omoide.connect(server.url):
-        yield during("load", lambda: fill(CommandMemory, "a"))
-        yield during("ordinary writes", lambda: writes(CommandMemory, "a", corpus.arrivals[: 2 * repeats]))
-        yield during(f"{INDEXED:,} distinct words", lambda: writes(CommandMemory, "a", long))
-        yield during(f"{BEYOND:,} distinct words", lambda: writes(CommandMemory, "a", longer))
-        fill(CappedMemory, "b")
-        yield during("pushed out by the cap", lambda: pushed_out(long[:repeats]))
-        yield during("expired", lambda: expired([*long[:repeats], *corpus.documents[:1000]]))
-    for reader in ("client", "server"):
-        yield during(f"recall, {reader} reader", lambda reader=reader: recalls("a", reader))
-    with omoide.connect(server.url):
-        CommandMemory.save_many([CommandMemory(agent_id="a", content=text) for text in long])
-        yield during("rebuild", lambda: omoide.reindex(CommandMemory, agent_id="a"))
-        yield during("drop", lambda: omoide.forget(CommandMemory, agent_id="a"))
+    return CommandMemory, CappedMemory, PassingMemory
 
 
-def _distribution() -> list[float]:
-    from itertools import accumulate
-
-    from benchmarks.corpus import SHIFT
-
-    return list(accumulate(1 / (rank + 1 + SHIFT) for rank in range(VOCABULARY)))
-
-
-def _script_names() -> dict[str, str]:
-    from omoide.lua import load, names
-
-    return {load(name).sha.decode(): name for name in names()}
+def _long_text(chance: random.Random, distinct: int) -> str:
+    """A text of so many distinct words, drawn as those of the corpus are."""
+    vocabulary, weights = distribution()
+    found: dict[str, None] = {}
+    while len(found) < distinct:
+        found.update(dict.fromkeys(chance.choices(vocabulary, cum_weights=weights, k=distinct)))
+    return " ".join(list(found)[:distinct])
 
 
 def _table(server: Server, names: dict[str, str]) -> list[list[Any]]:

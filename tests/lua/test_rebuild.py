@@ -202,22 +202,29 @@ def test_an_unfinished_rebuild_is_not_swapped_in(connection: Connection, scope: 
     assert keys.dump() == before
 
 
-def test_a_long_text_saved_meanwhile_is_copied_at_the_end(
-    connection: Connection, keys: Keys, scope: Scope
-) -> None:
+def copied(connection: Connection, scope: Scope) -> str:
+    """Save three records and copy them; the token of the rebuild."""
     execute = connection.store.execute
     for name in "123":
         execute(put(scope, name, "the cat"))
     state = execute(BeginReindex(scope))
     copy_page(connection, scope, state.token, execute(Page(scope, state.cursor, 10)).records)
+    return state.token
+
+
+def test_a_long_text_saved_meanwhile_is_copied_at_the_end(
+    connection: Connection, keys: Keys, scope: Scope
+) -> None:
+    execute = connection.store.execute
+    token = copied(connection, scope)
     execute(put(scope, "2", " ".join(f"w{number}" for number in range(700))))
     execute(put(scope, "4", "the dog"))
     assert keys.redis.hkeys(keys.name(scope, "~m")) == [b"1", b"3", b"4"]
-    assert execute(FinishReindex(scope, state.token)) is None
+    assert execute(FinishReindex(scope, token)) is None
     again = execute(BeginReindex(scope))
-    assert again.token == state.token
-    copy_page(connection, scope, state.token, execute(Page(scope, again.cursor, 10)).records)
-    assert execute(FinishReindex(scope, state.token)) == 4
+    assert again.token == token
+    copy_page(connection, scope, token, execute(Page(scope, again.cursor, 10)).records)
+    assert execute(FinishReindex(scope, token)) == 4
     assert execute(Check(scope)).findings == ()
     assert [name for name, _ in find(connection, scope, "w699")] == ["2"]
 
@@ -226,13 +233,10 @@ def test_a_copy_that_lacks_a_record_is_not_swapped_in(
     connection: Connection, keys: Keys, scope: Scope
 ) -> None:
     execute = connection.store.execute
-    for name in "123":
-        execute(put(scope, name, "the cat"))
-    state = execute(BeginReindex(scope))
-    copy_page(connection, scope, state.token, execute(Page(scope, state.cursor, 10)).records)
+    token = copied(connection, scope)
     keys.redis.hincrby(keys.name(scope, "~h"), "n", -1)
     with pytest.raises(CorruptRecordError):
-        execute(FinishReindex(scope, state.token))
+        execute(FinishReindex(scope, token))
 
 
 def test_an_abandoned_rebuild_is_dropped_by_the_next_write(

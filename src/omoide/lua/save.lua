@@ -1,10 +1,12 @@
 -- save: write one record with all its index entries, replacing the one of the same id
 -- KEYS: head
 -- ARGV: plan (MessagePack map; `staged`: the name under which postings are staged), footprint (from the id on), body
---   (MessagePack map), operation id (8 bytes), statistics of a new record (36 bytes, or empty for the model's prior), slot of its vector (whole, its digest, or empty)
+--   (MessagePack map), operation id (8 bytes), statistics of a new record (36 bytes, or empty for the model's prior), slot of
+--   its vector (whole, its digest, or empty)
 -- Returns: status, version, created, evicted, duplicate of | gen, v, row, next, n, sdl, log end, now, attributes, interval,
 --   {row, terms} of each erased record, id of the version that ends where this one starts, {row, interval} of each whose end changed,
---   slot (`1` as given, the one kept, or empty), postings that are still to be taken out (see sweep), how many staged ones it took up
+--   slot (`1` as given, the one kept, or empty), postings that are still to be taken out (see sweep), how many staged ones
+--   it took up
 -- Cost: O(distinct terms), O(64) for each edge that it brings, O(log N) for its place among versions; up to 16 due and 16
 --   surplus records erased, of their postings what is within 512 with its own
 -- Include: put records
