@@ -11,11 +11,11 @@ import pytest
 
 from omoide.lua import Script
 from omoide.lua import load as original
-from omoide.stores.redis import calls, mirrored, staging, upkeep, writes
+from omoide.stores.redis import calls, mirrored, staging, sweeping, upkeep, writes
 
 BUDGET = 6
-_PLACE = "local budget = 512"
-_COPIED = "local MOST_COPIED = 384"
+_PLACE = f"local budget = {sweeping.AT_ONCE}"
+_COPIED = f"local MOST_COPIED = {staging.AT_ONCE}"
 
 
 def frugal(name: str) -> Script:

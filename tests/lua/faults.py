@@ -7,13 +7,12 @@ and is left alone.
 
 from __future__ import annotations
 
-import hashlib
 import re
-from dataclasses import replace
 from functools import cache
 
 import redis as client
 
+import budgets
 from omoide.lua import Script
 from omoide.lua import load as original
 
@@ -35,9 +34,13 @@ def load(name: str) -> Script:
     script = original(name)
     if script.read_only:
         return script
-    source = counting(script.source)
-    sha = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest().encode()
-    return replace(script, source=source, sha=sha)
+    return budgets.rewritten(script, counting(script.source))
+
+
+def frugal(name: str) -> Script:
+    """The same, with the small budget of `budgets`."""
+    script = budgets.frugal(name)
+    return budgets.rewritten(script, counting(script.source))
 
 
 def counting(source: str) -> str:

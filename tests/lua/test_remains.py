@@ -160,6 +160,29 @@ def test_a_mirror_sweeps(connection: Connection, keys: Keys) -> None:
     assert fields(keys, scope) == {"t": 1, "s": 0, "r": 1, "m": 1, "f": 1}
 
 
+def test_a_long_record_of_a_mirror_goes_in_by_parts(
+    connection: Connection, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    send = calls.send
+
+    def noted(made: Any) -> Any:
+        sent.extend(call.verb for call in made)
+        return send(made)
+
+    scope, execute = Scope(note_spec(), ("a",)), connection.store.execute
+    execute(Apply(scope, 1, 1, begins=True, changes=Changes(rows=(row_of(put(scope, "0", "w1 cat")),))))
+    long = Apply(scope, 2, 2, changes=Changes(rows=(row_of(put(scope, "1", LONG)),)))
+    monkeypatch.setattr(calls, "send", noted)
+    assert execute(long) == 2
+    assert sent == ["stage", "stage", "apply"]
+    assert execute(long) == 2  # what is staged for nothing goes again
+    assert execute(Apply(scope, 9, 9, changes=long.changes)) == 2
+    assert remains(keys, scope) == b""
+    assert execute(Check(scope)).findings == ()
+    assert [hit.record.id for hit in execute(Search(scope, {"w999": 1.0}, 5)).hits] == ["1"]
+
+
 # ---- what readers see meanwhile
 
 
@@ -263,11 +286,6 @@ def test_a_damaged_footprint_is_told_of_and_a_rebuild_mends_it(
 TAKING_OUT = [name for name in SITUATIONS if name.startswith(("erase", "prune", "save", "apply"))]
 
 
-def _failing(name: str) -> Any:
-    script = budgets.frugal(name)
-    return budgets.rewritten(script, faults.counting(script.source))
-
-
 @pytest.mark.usefixtures("one_server", "small_budget")
 @pytest.mark.parametrize("rebuilding", [False, True])
 def test_a_fault_in_any_call_of_a_sweep_changes_nothing(
@@ -282,7 +300,7 @@ def test_a_fault_in_any_call_of_a_sweep_changes_nothing(
     with monkeypatch.context() as patch:
         budgets.die_before_sweeping(patch)
         execute(Erase(scope, ("1",)))
-    monkeypatch.setattr(calls, "load", _failing)
+    monkeypatch.setattr(calls, "load", faults.frugal)
     call = calls.Call("sweep", keys.name(scope, "h").encode())
 
     def attempt() -> Any:
@@ -313,7 +331,7 @@ def test_a_fault_in_any_call_of_a_sweep_changes_nothing(
 def test_a_fault_in_a_write_that_leaves_some_changes_nothing(
     name: str, connection: Connection, keys: Keys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "load", _failing)
+    monkeypatch.setattr(calls, "load", faults.frugal)
     faults.fail_at(keys.redis, 0)
     request = SITUATIONS[name](connection, keys)
     before, place, failed = keys.dump(), 1, True

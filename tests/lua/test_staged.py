@@ -24,7 +24,7 @@ LONG = " ".join(f"w{number}" for number in range(2_048))
 def staging(keys: Keys, scope: Scope, write: Any) -> list[calls.Call]:
     """The commands ahead of a write."""
     plan, _, _, terms = encode_put(write)
-    return stages(keys.name(scope, "h").encode(), plan, terms)
+    return stages(keys.name(scope, "h").encode(), scope.spec.fingerprint, plan, terms)
 
 
 def send(connection: Connection, made: list[calls.Call]) -> list[Any]:
@@ -259,7 +259,7 @@ def test_a_fault_in_any_call_of_a_part_changes_nothing(
     connection.store.execute(put(scope, "1", "w1 w2 cat"))
     made = staging(keys, scope, put(scope, "2", LONG))
     other = staging(keys, scope, put(scope, "3", LONG))
-    monkeypatch.setattr(calls, "load", _failing)
+    monkeypatch.setattr(calls, "load", faults.frugal)
     faults.fail_at(keys.redis, 0)
     send(connection, made[:1])  # a server that lacks the script takes no part
     for call in (made[0], made[1], other[0]):
@@ -274,8 +274,3 @@ def test_a_fault_in_any_call_of_a_part_changes_nothing(
         assert (reply > 0, place > 5) == (True, True)
     faults.fail_at(keys.redis, 0)
     assert connection.store.execute(Check(scope)).findings == ()
-
-
-def _failing(name: str) -> Any:
-    script = budgets.frugal(name)
-    return budgets.rewritten(script, faults.counting(script.source))

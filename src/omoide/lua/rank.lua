@@ -17,7 +17,6 @@ local plan = cmsgpack.unpack(ARGV[1])
 local H = glance(P)
 if not H then return {} end
 check_companions(P, H)
-look_at_remains(P, H)
 local floor, unpack_bytes, max = math.floor, struct.unpack, math.max
 local W, now = plan.ranking, clock()
 mask(plan.valid, now)

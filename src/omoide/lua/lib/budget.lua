@@ -4,6 +4,7 @@
 -- The work of `plan` (of rank): tails of the terms, places of the terms nobody has, postings; whether neighbours and dates
 -- count, `skipped` arms that would cost too much, and whether it is refused for the postings, or for these where `strict`.
 local function work_of(Q, H, plan)
+  look_at_remains(Q, H)
   local W, work = plan.ranking, { tails = hmget(Q.t, plan.terms), unknown = {}, skipped = {} }
   local matching, unknown, skipped = 0, work.unknown, work.skipped
   for i = 1, #plan.terms do

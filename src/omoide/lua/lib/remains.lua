@@ -9,9 +9,11 @@
 -- Writes that erase go on with it, and so does `sweep` until nothing is left. Readers count such a row nowhere.
 local REMAIN, REMAIN_BYTES = '<I4I4I4', 12
 
-local gone, owed = {}, {} -- row -> true, term -> postings of such rows
+local gone, owed, looked = {}, {}, false -- row -> true, term -> postings of such rows
 
 local function look_at_remains(Q, H)
+  if looked then return end
+  looked = true
   for at = 1, #H.remains, REMAIN_BYTES do
     local row, done = struct.unpack(REMAIN, H.remains, at)
     local terms = parse_footprint(redis.call('HGET', Q.f, row)).terms

@@ -20,6 +20,9 @@ from omoide.stores.redis.keys import model_of
 from omoide.stores.redis.translate import reply_error
 
 R = TypeVar("R")
+
+PIPELINE = 256
+"""Most commands in one round trip."""
 Handler: TypeAlias = Generator[list[Command], list[Any], R]
 
 
@@ -97,10 +100,13 @@ def answer(call: Call) -> Handler[Any]:
 
 
 def answers(calls: Sequence[Call]) -> Handler[list[Any]]:
-    """The replies of calls, in one round trip. Raises: as `answer`, for the first that failed."""
+    """The replies of calls, in one round trip. Raises: as `answer`, for the first that failed.
+
+    A call ahead may fail: what comes after it does without.
+    """
     replies = yield from send(calls)
     for call, reply in zip(calls, replies, strict=True):
-        error = failure(reply, call)
+        error = None if call.ahead else failure(reply, call)
         if error is not None:
             raise error
     return replies

@@ -21,9 +21,10 @@ from omoide.ops.request import (
 from omoide.stores.redis.bulk import Packing
 from omoide.stores.redis.cache import Cache
 from omoide.stores.redis.calls import Call, Handler, answer, answers, failure
-from omoide.stores.redis.codec import UNREADABLE, kind, pack_plan, rate, shape, unpack_reply
+from omoide.stores.redis.codec import UNREADABLE, footprint_list, kind, pack_plan, rate, shape, unpack_reply
 from omoide.stores.redis.exchange import Argument, Command
 from omoide.stores.redis.keys import Keys
+from omoide.stores.redis.staging import is_long, stages
 from omoide.stores.redis.sweeping import swept
 from omoide.stores.redis.versions import closed
 
@@ -42,19 +43,22 @@ class Mirrored:
 
         One more where records of over 256 terms went.
         """
-        calls = [self._apply(request, request.first, request.last, request.changes)]
-        calls += [
-            self._apply(replace(request, begins=False), seq, seq, changes)
-            for seq, changes in enumerate(request.more, request.last + 1)
-        ]
+        calls = self._apply(request, request.first, request.last, request.changes)
+        for seq, changes in enumerate(request.more, request.last + 1):
+            calls += self._apply(replace(request, begins=False), seq, seq, changes)
         seq, left = (yield from answers(calls))[-1]
         failed = yield from swept({calls[-1].head: left})
         if failed:
             raise failed[calls[-1].head]
         return int(seq)
 
-    def _apply(self, request: Apply, first: int, last: int, changes: Changes) -> Call:
-        spec = request.scope.spec
+    def _apply(self, request: Apply, first: int, last: int, changes: Changes) -> list[Call]:
+        """The call, and what goes ahead of it: only one record can be staged at a time."""
+        spec, head = request.scope.spec, self.keys.head(request.scope)
+        rows = [_row(row) for row in changes.rows]
+        staging: list[Call] = []
+        if len(rows) == 1 and request.token is None and is_long(rows[0]["codes"]):
+            staging = stages(head, spec.fingerprint, rows[0], _terms(changes.rows[0]))
         plan = {
             **shape(spec),
             "rate": rate(spec),
@@ -66,7 +70,7 @@ class Mirrored:
             "begins": request.begins,
             "drops": changes.drops,
             "token": request.token or False,
-            "rows": [_row(row) for row in changes.rows],
+            "rows": rows,
             "states": [_state(row) for row in changes.states],
             "spans": [{"id": id, **_span(span)} for id, span in changes.spans],
             "erased": changes.erased,
@@ -74,7 +78,7 @@ class Mirrored:
             "counters": [[name, str(value)] for name, value in changes.counters],
         }
         arguments = [part for row in changes.rows for part in _parts(row)]
-        return Call("apply", self.keys.head(request.scope), (pack_plan(plan), *arguments), safe=True)
+        return [*staging, Call("apply", head, (pack_plan(plan), *arguments), safe=True)]
 
     def applied(self, request: Applied) -> Handler[int | None]:
         """Cost: one round trip, O(1)."""
@@ -144,6 +148,11 @@ def _has_intervals(spec: ModelSpec) -> bool:
 def _parts(row: RowState) -> tuple[Argument, ...]:
     """The arguments of a row beside the plan."""
     return row.operations, row.footprint, row.body, row.slot
+
+
+def _terms(row: RowState) -> list[str]:
+    terms: list[str] = footprint_list(bytes(11) + row.footprint)[0]
+    return terms
 
 
 def _row(row: RowState) -> dict[str, Any]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from omoide.errors import OmoideError
-from omoide.stores.redis.calls import Call, Handler, failure, send
+from omoide.stores.redis.calls import PIPELINE, Call, Handler, failure, send
 
-__all__ = ["PIPELINE", "swept"]
+__all__ = ["swept"]
 
 AT_ONCE = 512
 """Postings that one command takes out at most."""
-
-PIPELINE = 256
-"""Most commands in one round trip."""
 
 
 def swept(left: Mapping[bytes, int]) -> Handler[dict[bytes, OmoideError]]:

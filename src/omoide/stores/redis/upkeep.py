@@ -22,7 +22,7 @@ from omoide.ops.request import (
 )
 from omoide.stores.redis.audit import Reading, compare, readable_counters, wrong_type
 from omoide.stores.redis.cache import Cache
-from omoide.stores.redis.calls import Call, Handler, answer, failure, send
+from omoide.stores.redis.calls import PIPELINE, Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import FORMAT, encode_put, kind, pack_plan, rate
 from omoide.stores.redis.exchange import Command
 from omoide.stores.redis.keys import Keys
@@ -31,7 +31,6 @@ from omoide.stores.redis.sweeping import swept
 from omoide.stores.redis.writes import check_no_mirror
 
 LEASE_MS = 600_000
-_SAMPLE = 256
 _LOG = logging.getLogger("omoide")
 
 
@@ -76,8 +75,8 @@ class Upkeep:
         A partition with a damaged key is told of as damaged, with what can be read of it.
         """
         found: list[PartitionStatus] = []
-        for start in range(0, len(heads), _SAMPLE):
-            part = heads[start : start + _SAMPLE]
+        for start in range(0, len(heads), PIPELINE):
+            part = heads[start : start + PIPELINE]
             calls = [Call("count", head) for head in part]
             replies = yield from send(calls)
             names = yield [Command((b"HGETALL", head[:-1] + b"n"), head, idempotent=True) for head in part]
@@ -127,8 +126,8 @@ class Upkeep:
             for call in self._copy_calls(head, request.token, row, put)
         ]
         copied = 0
-        for start in range(0, len(calls), _SAMPLE):
-            part = calls[start : start + _SAMPLE]
+        for start in range(0, len(calls), PIPELINE):
+            part = calls[start : start + PIPELINE]
             replies = yield from send(part)
             for call, reply in zip(part, replies, strict=True):
                 if call.ahead:
@@ -144,7 +143,7 @@ class Upkeep:
     def _copy_calls(self, head: bytes, token: str, row: int, put: Put) -> list[Call]:
         plan, footprint, body, terms = encode_put(put)
         plan.update(token=token, lease=LEASE_MS, row=row, ttl=None)
-        staging = stages(head, plan, terms, token)
+        staging = stages(head, plan["fingerprint"], plan, terms, token)
         return [*staging, Call("copy", head, (pack_plan(plan), footprint, body, put.slot), safe=True)]
 
     def finish(self, request: FinishReindex) -> Handler[int | None]:

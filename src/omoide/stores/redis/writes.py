@@ -21,11 +21,11 @@ from omoide.ops.request import (
     PutReply,
 )
 from omoide.stores.redis.cache import Cache, Gone, Written
-from omoide.stores.redis.calls import Call, Handler, answer, failure, send
+from omoide.stores.redis.calls import PIPELINE, Call, Handler, answer, failure, send
 from omoide.stores.redis.codec import digest, encode_put, pack_plan, prior, rate, read_interval, statistics
 from omoide.stores.redis.keys import Keys, model_of
 from omoide.stores.redis.staging import stages
-from omoide.stores.redis.sweeping import PIPELINE, swept
+from omoide.stores.redis.sweeping import swept
 
 ERASE_AT_ONCE = 4
 _LOG = logging.getLogger("omoide")
@@ -98,7 +98,7 @@ class Writer:
         head = self.keys.head(write.scope)
         if isinstance(write, Put):
             plan, footprint, body, terms = encode_put(write)
-            staging = stages(head, plan, terms)
+            staging = stages(head, plan["fingerprint"], plan, terms)
             args = (
                 pack_plan(plan),
                 footprint,
